@@ -11,6 +11,7 @@ mod exponential;
 mod few_vectors;
 mod growing_cholesky;
 mod lanczos;
+mod lane_rows;
 mod single;
 mod single_solve;
 
@@ -19,10 +20,11 @@ pub(crate) use cholesky::Cholesky;
 pub(crate) use compensated::{
     DoubleWord, long_add, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
-pub(crate) use exponential::exponentials_in_place;
-pub(crate) use few_vectors::FewVectors;
+pub(crate) use exponential::{exponentials_in_place, single_exponential};
+pub(crate) use few_vectors::{add_few_shares, few_scores};
 pub(crate) use growing_cholesky::GrowingCholesky;
 pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
+pub(crate) use lane_rows::{BLOCK_ROWS, LaneRows, LaneVectors, SINGLE_UNIT};
 pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};

@@ -11,8 +11,8 @@ const SINGLE_UNIT: f64 = f32::EPSILON as f64 / 2.0;
 /// Sums that are made side by side.
 const LANES: usize = 16;
 
-/// Numbers that are widened at a time.
-const CHUNK: usize = 64;
+/// Columns that are read together.
+const TOGETHER: usize = 4;
 
 /// Columns that are changed at a time.
 const PANEL: usize = 128;
@@ -26,28 +26,39 @@ pub(crate) struct SingleSymmetric {
     pub(crate) rounded: f64,
 }
 
-/// Adds `scale` times a column to `out`, and returns its inner product with `along`.
+/// Adds every column times its scale to `out`, and returns their inner products with `along`. Several columns at a time: main memory answers
+/// more than one question at once.
 #[inline(always)]
-fn add_and_dot(column: &[f32], scale: f64, out: &mut [f64], along: &[f64]) -> f64 {
-    let (wide, rest) = column.as_chunks::<CHUNK>();
-    let (out_wide, out_rest) = out.as_chunks_mut::<CHUNK>();
-    let (along_wide, along_rest) = along.as_chunks::<CHUNK>();
-    let mut sums = [0.0f64; LANES];
-    // A loop that only widens the numbers is one that compilers know how to do many at a time.
-    let mut widened = [0.0f64; CHUNK];
-    for ((values, out), along) in wide.iter().zip(out_wide).zip(along_wide) {
-        widened.iter_mut().zip(values).for_each(|(to, value)| *to = f64::from(*value));
-        out.iter_mut().zip(&widened).for_each(|(out, value)| *out += scale * value);
-        for (values, along) in widened.as_chunks::<LANES>().0.iter().zip(along.as_chunks::<LANES>().0) {
-            sums.iter_mut().zip(values.iter().zip(along)).for_each(|(sum, (value, x))| *sum += value * x);
+fn add_and_dot<const N: usize>(
+    columns: [&[f32]; N],
+    scales: [f64; N],
+    out: &mut [f64],
+    along: &[f64],
+) -> [f64; N] {
+    let chunks = columns.map(|column| column.as_chunks::<LANES>());
+    let (out_wide, out_rest) = out.as_chunks_mut::<LANES>();
+    let (along_wide, along_rest) = along.as_chunks::<LANES>();
+    let mut sums = [[0.0f64; LANES]; N];
+    for (at, (out, along)) in out_wide.iter_mut().zip(along_wide).enumerate() {
+        let mut added = *out;
+        for n in 0..N {
+            let values = chunks[n].0[at].map(f64::from);
+            for lane in 0..LANES {
+                added[lane] += scales[n] * values[lane];
+                sums[n][lane] += values[lane] * along[lane];
+            }
+        }
+        *out = added;
+    }
+    let mut totals = sums.map(|sums| sums.iter().sum::<f64>());
+    for (at, (out, along)) in out_rest.iter_mut().zip(along_rest).enumerate() {
+        for n in 0..N {
+            let value = f64::from(chunks[n].1[at]);
+            *out += scales[n] * value;
+            totals[n] += value * along;
         }
     }
-    let mut sum: f64 = sums.iter().sum();
-    for ((value, out), along) in rest.iter().zip(out_rest).zip(along_rest) {
-        *out += scale * f64::from(*value);
-        sum += f64::from(*value) * along;
-    }
-    sum
+    totals
 }
 
 /// A matrix on its way to single precision, column after column.
@@ -113,22 +124,49 @@ impl SingleSymmetric {
         rounding.finish()
     }
 
+    /// Column `j`, from the diagonal down.
+    fn column(&self, j: usize) -> &[f32] {
+        let begin = j * self.width - j * j.saturating_sub(1) / 2;
+        &self.lower[begin..begin + self.width - j]
+    }
+
+    /// `N` columns from `j` on: what stands in their first `N` lines, column by column, and the rest of each.
+    #[inline(always)]
+    fn columns<const N: usize>(&self, j: usize) -> [(&[f32], &[f32]); N] {
+        std::array::from_fn(|n| self.column(j + n).split_at(N - n))
+    }
+
     /// A·v.
     pub(crate) fn times(&self, v: &[f64]) -> Vec<f64> {
         let mut product = vec![0.0; self.width];
-        let mut rest = self.lower.as_slice();
         widest(
             #[inline(always)]
             || {
-                for j in 0..self.width {
-                    let (column, others) = rest.split_at(self.width - j);
-                    rest = others;
-                    product[j] += f64::from(column[0]) * v[j];
-                    product[j] += add_and_dot(&column[1..], v[j], &mut product[j + 1..], &v[j + 1..]);
+                let together = self.width - self.width % TOGETHER;
+                for j in (0..together).step_by(TOGETHER) {
+                    self.add_columns::<TOGETHER>(j, v, &mut product);
                 }
+                (together..self.width).for_each(|j| self.add_columns::<1>(j, v, &mut product));
             },
         );
         product
+    }
+
+    /// What `N` columns, and the lines that are their mirror images, add to a product.
+    #[inline(always)]
+    fn add_columns<const N: usize>(&self, j: usize, v: &[f64], product: &mut [f64]) {
+        let columns = self.columns::<N>(j);
+        for (n, (corner, _)) in columns.iter().enumerate() {
+            product[j + n] += f64::from(corner[0]) * v[j + n];
+            for (i, value) in corner.iter().enumerate().skip(1) {
+                product[j + n + i] += f64::from(*value) * v[j + n];
+                product[j + n] += f64::from(*value) * v[j + n + i];
+            }
+        }
+        let scales = std::array::from_fn(|n| v[j + n]);
+        let (done, out) = product.split_at_mut(j + N);
+        let across = add_and_dot(columns.map(|(_, rest)| rest), scales, out, &v[j + N..]);
+        done[j..].iter_mut().zip(across).for_each(|(out, across)| *out += across);
     }
 
     /// A·(I ⊗ x): a column for every block of the length of x.
@@ -136,35 +174,50 @@ impl SingleSymmetric {
         let length = x.len();
         let blocks = self.width / length.max(1);
         let mut product = Mat::zeros(self.width, blocks);
-        // What the upper triangle adds, one line per entry of the column.
-        let mut across = vec![0.0; blocks];
-        let mut rest = self.lower.as_slice();
         widest(
             #[inline(always)]
             || {
+                let together = length - length % TOGETHER;
                 for b in 0..blocks {
-                    for (j, scale) in x.iter().enumerate() {
-                        let at = b * length + j;
-                        let (column, others) = rest.split_at(self.width - at);
-                        rest = others;
-                        across.fill(0.0);
-                        let out = &mut product.col_as_slice_mut(b)[at..];
-                        out[0] += scale * f64::from(column[0]);
-                        let own = length - j;
-                        across[b] = add_and_dot(&column[1..own], *scale, &mut out[1..own], &x[j + 1..]);
-                        let parts = column[own..].chunks_exact(length);
-                        let outs = out[own..].chunks_exact_mut(length);
-                        for ((part, out), across) in parts.zip(outs).zip(&mut across[b + 1..]) {
-                            *across = add_and_dot(part, *scale, out, x);
-                        }
-                        for (a, across) in across.iter().enumerate().skip(b) {
-                            product[(at, a)] += across;
-                        }
+                    for j in (0..together).step_by(TOGETHER) {
+                        self.add_block_columns::<TOGETHER>((b, j), x, &mut product);
                     }
+                    (together..length).for_each(|j| self.add_block_columns::<1>((b, j), x, &mut product));
                 }
             },
         );
         product
+    }
+
+    /// The same for `N` columns of a block.
+    #[inline(always)]
+    fn add_block_columns<const N: usize>(&self, (b, j): (usize, usize), x: &[f64], product: &mut Mat<f64>) {
+        let length = x.len();
+        let at = b * length + j;
+        let columns = self.columns::<N>(at);
+        let scales = std::array::from_fn(|n| x[j + n]);
+        let own = product.col_as_slice_mut(b);
+        for (n, (corner, _)) in columns.iter().enumerate() {
+            own[at + n] += f64::from(corner[0]) * x[j + n];
+            for (i, value) in corner.iter().enumerate().skip(1) {
+                own[at + n + i] += f64::from(*value) * x[j + n];
+                own[at + n] += f64::from(*value) * x[j + n + i];
+            }
+        }
+        // The rest of the block, and then block by block: of each, what these columns add to the lines below, and what their mirror images
+        // add to their own lines in that block's product.
+        let mut rest = columns.map(|(_, rest)| rest);
+        let mut below = at + N;
+        for a in b..self.width / length {
+            let along = if a == b { &x[j + N..] } else { x };
+            let parts = rest.map(|rest| rest.split_at(along.len()));
+            rest = parts.map(|(_, after)| after);
+            let out = &mut product.col_as_slice_mut(b)[below..below + along.len()];
+            let across = add_and_dot(parts.map(|(part, _)| part), scales, out, along);
+            let mirrored = &mut product.col_as_slice_mut(a)[at..at + N];
+            mirrored.iter_mut().zip(across).for_each(|(out, across)| *out += across);
+            below += along.len();
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -31,6 +31,7 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::curvature::{CurvatureScales, SolvedGradient, StandingHessian};
+use super::look::SeenPlace;
 use super::objective::flat;
 use super::pass::{RowSurvey, STRETCH};
 use crate::evidence::BoundSource;
@@ -79,6 +80,8 @@ pub(crate) struct WayAnchor {
     swung: f64,
     /// At least the square of the way from there in the norm of the kept Hessian.
     local_square: f64,
+    /// Where rows were last seen on that way, for looks at them in single precision.
+    pub(super) seen: Option<SeenPlace>,
 }
 
 impl WayAnchor {
@@ -160,12 +163,16 @@ impl BoundLedger {
             moved: self.moved,
             swung: self.swung,
             local_square: 0.0,
+            seen: None,
         });
     }
 
     /// What a fold leaves of the anchor. The place where the Hessian was made stays: like that Hessian, it may owe something to rows
     /// that went, and rows to come are weighed there. From any other place the way goes on from where the model stands.
     pub(crate) fn settle_anchor(&mut self, theta: &Mat<f64>) {
+        if let Some(anchor) = &mut self.anchor {
+            anchor.seen = None;
+        }
         match &self.anchor {
             Some(anchor) if anchor.birthplace().is_some() => self.lose_local_way(),
             Some(_) => self.anchor_at(theta),

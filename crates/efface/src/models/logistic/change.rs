@@ -12,6 +12,7 @@ use faer::Mat;
 use super::LogisticModel;
 use super::bound::{RowFacts, StepSize, WayAnchor, WayStep};
 use super::curvature::{LowRank, SettlingCurvature, SolvedGradient, StandingHessian};
+use super::guide::StepAids;
 use super::objective::{flat, shaped};
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
@@ -45,6 +46,8 @@ pub(crate) struct RequestWork<'a> {
     leverage: Option<f64>,
     condition: Option<f64>,
     pub(super) last_swing: f64,
+    /// Whether a look at the rows in single precision may tell what is to be known.
+    pub(super) looks_suffice: bool,
     /// Whether the rows that are left were surveyed, where no Hessian tells of them.
     pub(super) surveyed: bool,
     /// Whether a step without a kept Hessian takes dozens of iterations: rows are dense and fewer than parameters.
@@ -160,6 +163,8 @@ impl<'a> RequestWork<'a> {
         let mut next = before.clone();
         // A run of gradient descent over other rows is of no use, and would keep what is to go.
         next.path = None;
+        // Rows that join are in no table.
+        next.aids.table = next.aids.table.filter(|_| new.is_none()).map(|table| table.without(gone));
         next.rows = store.len() + total - 2 * gone.len();
         next.class_rows = class_rows;
         let leaving = super::private::fingerprint(gone.iter().copied());
@@ -185,6 +190,7 @@ impl<'a> RequestWork<'a> {
             leverage: None,
             condition: None,
             last_swing: 0.0,
+            looks_suffice: true,
             surveyed: false,
             steps_are_slow: false,
             profiles: false,
@@ -208,8 +214,13 @@ impl<'a> RequestWork<'a> {
             slope.into_iter().enumerate().for_each(|(c, slope)| ledger.leftover[(j, c)] = slope);
         }
         ledger.profile = f64::INFINITY;
+        if let Some(anchor) = &mut ledger.anchor {
+            // Rows that join were not seen there.
+            anchor.seen = anchor.seen.take().filter(|_| self.new.is_none());
+            anchor.seen.iter_mut().for_each(|seen| seen.lose(frame, &self.movers));
+        }
         let known = standing.known_solution(&flat(&ledger.leftover));
-        let pulls = self.movers.pulls(frame);
+        let pulls = self.movers.pulls(frame, &self.movers.scores);
         ledger.leftover += self.movers.gradient(&pulls);
         let gradient = flat(&ledger.leftover);
         ledger.leftover_local = f64::INFINITY;
@@ -288,7 +299,7 @@ impl<'a> RequestWork<'a> {
         let inverse_norm = f64::INFINITY;
         self.next.facts = RowFacts { inverse_norm, ..RowFacts::of(&survey) };
         self.next.unseen = Arc::new(survey.unseen());
-        let change = self.movers.gradient(&self.movers.pulls(self.before.frame()));
+        let change = self.movers.gradient(&self.movers.pulls(self.before.frame(), &self.movers.scores));
         let ledger = &mut self.next.ledger;
         ledger.leftover += change;
         ledger.profile = f64::INFINITY;
@@ -395,17 +406,20 @@ impl<'a> RequestWork<'a> {
         let rhs = flat(&self.gradient(&self.next.dead_columns()));
         match &self.next.standing {
             Some(standing) => Ok(match standing.known_solution(&rhs) {
-                Some(known) => standing.corrected(&rhs, known),
+                Some(known) => standing.corrected(known),
                 None => standing.solve(&rhs, self.before.par()),
             }),
             None => {
-                let mut guide = self.next.guide.clone();
-                let made = guide.is_none();
+                let mut aids = std::mem::take(&mut self.next.aids);
+                let made = aids.guide.is_none();
                 let (step, products) = self.over_rows(|model, sample| {
-                    model.objective(sample).solve(&model.theta, &rhs, accuracy, &mut guide)
+                    model.objective(sample).solve(&model.theta, &rhs, accuracy, &mut aids)
                 })?;
                 let row_set = self.next.row_set;
-                self.next.guide = if made { guide.map(|guide| guide.of_rows(row_set)) } else { guide };
+                if made {
+                    aids.guide = aids.guide.map(|guide| guide.of_rows(row_set));
+                }
+                self.next.aids = aids;
                 self.passes += products;
                 Ok(step)
             }
@@ -434,7 +448,12 @@ impl<'a> RequestWork<'a> {
             Some(standing) => standing.solve(&rhs, self.before.par()),
             None => {
                 let (step, products) = self.before.over_all_rows(self.store, |sample| {
-                    self.before.objective(sample).solve(&self.before.theta, &rhs, ACCURACY, &mut None)
+                    self.before.objective(sample).solve(
+                        &self.before.theta,
+                        &rhs,
+                        ACCURACY,
+                        &mut StepAids::default(),
+                    )
                 })?;
                 self.read += self.store.len();
                 self.passes += products;

@@ -454,17 +454,11 @@ impl LowRank {
         all
     }
 
-    /// `solved −= Z (S + UᵀZ)⁻¹ Zᵀ rhs`: from H⁻¹·rhs without these rows' change to the one with it.
-    fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>) {
-        let mut along = Mat::zeros(self.waiting.rank(), rhs.ncols());
+    /// `solved −= Z (S + UᵀZ)⁻¹ Uᵀ solved`, of one column: from H⁻¹·rhs without these rows' change to the one with it.
+    fn correct(&self, solved: &mut Mat<f64>) {
+        let along = self.waiting.along(solved.col_as_slice(0));
+        let along = self.core.times(&Mat::from_fn(along.len(), 1, |at, _| along[at]));
         let mut at = 0;
-        for z in &self.z {
-            let own = along.as_mut().subrows_mut(at, z.ncols());
-            multiply(own, Accum::Replace, z.as_ref().transpose(), rhs.as_ref(), 1.0, Par::Seq);
-            at += z.ncols();
-        }
-        let along = self.core.times(&along);
-        at = 0;
         for z in &self.z {
             let own = along.as_ref().subrows(at, z.ncols());
             multiply(solved.as_mut(), Accum::Add, z.as_ref().as_ref(), own, -1.0, Par::Seq);
@@ -518,13 +512,13 @@ impl StandingHessian {
     pub(crate) fn solve(&self, rhs: &Mat<f64>, par: Par) -> Mat<f64> {
         let mut solved = rhs.clone();
         self.base.solve(&mut solved, par);
-        self.corrected(rhs, solved)
+        self.corrected(solved)
     }
 
     /// From H⁻¹·rhs without what waits to the one with it.
-    pub(crate) fn corrected(&self, rhs: &Mat<f64>, mut solved: Mat<f64>) -> Mat<f64> {
+    pub(crate) fn corrected(&self, mut solved: Mat<f64>) -> Mat<f64> {
         if let Some(pending) = &self.pending {
-            pending.correct(rhs, &mut solved);
+            pending.correct(&mut solved);
         }
         solved
     }

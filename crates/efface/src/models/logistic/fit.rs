@@ -144,7 +144,7 @@ impl ClassifierSettings {
             steps: 0,
             unseen: Arc::default(),
             path: None,
-            guide: None,
+            aids: Default::default(),
             row_set,
             noise_rows: row_set,
         }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
+use super::lane_table::LaneTable;
 use super::objective::{Extra, RowObjective};
 use super::reader::PassReader;
 use super::sample::{RowLines, RowSample};
@@ -56,6 +57,14 @@ pub(crate) struct KroneckerGuide {
     chosen: Vec<usize>,
     /// The fingerprint of the rows that G was summed over.
     pub(crate) row_set: u64,
+}
+
+/// What steps over the rows are found with where no Hessian is kept, or looked at where one is. Made when it is first needed, and never
+/// stored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StepAids {
+    pub(crate) guide: Option<Arc<KroneckerGuide>>,
+    pub(crate) table: Option<LaneTable>,
 }
 
 impl KroneckerGuide {
@@ -219,33 +228,33 @@ fn gram_of(objective: &RowObjective<'_>, heavy: &[usize]) -> Result<Mat<f64>> {
 }
 
 impl RowObjective<'_> {
-    /// J̄_cc of every class.
-    fn mean_bends(&self, bends: &RowLines) -> Result<Vec<f64>> {
-        let mut means = vec![0.0; self.frame.outputs];
+    /// Σ w J_cc of every class, and Σ w.
+    pub(super) fn bend_sums(&self, bends: &RowLines) -> Result<(Vec<f64>, f64)> {
+        let mut sums = vec![0.0; self.frame.outputs];
         let mut weight = 0.0;
         self.sample.each_part(|offset, members| {
             let lines = self.sample.lines_of(self.frame, bends, offset, members);
             for (member, line) in members.iter().zip(lines.chunks_exact(self.frame.outputs)) {
                 weight += member.weight;
-                for (mean, p) in means.iter_mut().zip(line) {
+                for (sum, p) in sums.iter_mut().zip(line) {
                     let bend = if self.frame.link == Link::Softmax { p * (1.0 - p) } else { *p };
-                    *mean += member.weight * bend;
+                    *sum += member.weight * bend;
                 }
             }
         })?;
-        let largest = means.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let mean = |sum: &f64| sum.max(FLATTEST * largest) / weight.max(f64::MIN_POSITIVE);
-        Ok(means.iter().map(mean).collect())
+        Ok((sums, weight))
     }
 
-    /// The guide for rows whose scores bend so: the one at hand where it fits, or one made of it, or of the rows. Returns
+    /// The guide for rows whose classes bend so: the one at hand where it fits, or one made of it, or of the rows. Returns
     /// whether the rows were read.
     pub(crate) fn guided(
         &self,
-        bends: &RowLines,
+        (sums, weight): (Vec<f64>, f64),
         known: Option<Arc<KroneckerGuide>>,
     ) -> Result<(Arc<KroneckerGuide>, bool)> {
-        let means = self.mean_bends(bends)?;
+        let largest = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let mean = |sum: &f64| sum.max(FLATTEST * largest) / weight.max(f64::MIN_POSITIVE);
+        let means: Vec<f64> = sums.iter().map(mean).collect();
         let reads = known.is_none();
         let guide = match known {
             Some(known) => known,

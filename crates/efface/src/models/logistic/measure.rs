@@ -194,14 +194,20 @@ impl RequestWork<'_> {
     /// Takes over a gradient that was computed at the parameters.
     pub(super) fn take_gradient(&mut self, gradient: Mat<f64>) {
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
+        let swung = self.next.ledger.swung;
+        let fresh = super::BoundLedger { swung, ..super::BoundLedger::measured(gradient, hidden) };
+        self.take_measured(fresh);
+    }
+
+    /// Takes over what was measured at the parameters.
+    pub(super) fn take_measured(&mut self, fresh: super::BoundLedger) {
         let ledger = &mut self.next.ledger;
-        let fresh = super::BoundLedger::measured(gradient, hidden);
         *ledger = if self.next.standing.is_some() {
-            let super::BoundLedger { moved, swung, drift, warp, .. } = *ledger;
+            let super::BoundLedger { moved, drift, warp, .. } = *ledger;
             let anchor = ledger.anchor.take();
-            super::BoundLedger { moved, swung, drift, warp, anchor, ..fresh }
+            super::BoundLedger { moved, drift, warp, anchor, ..fresh }
         } else {
-            fresh
+            super::BoundLedger { swung: 0.0, ..fresh }
         };
         self.note_dead();
         if let Some(standing) = &mut self.next.standing {

@@ -21,7 +21,9 @@ mod fit;
 mod giants;
 mod guide;
 mod hessian;
+mod lane_table;
 mod link;
+mod look;
 mod measure;
 mod methods;
 pub(crate) mod objective;
@@ -96,9 +98,8 @@ pub struct LogisticModel {
     pub(crate) unseen: Arc<Vec<usize>>,
     /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the stored state.
     pub(crate) path: Option<Arc<DescentPath>>,
-    /// What guides conjugate gradients where no Hessian is kept; made when it is first needed, and not part of the stored
-    /// state.
-    pub(crate) guide: Option<Arc<guide::KroneckerGuide>>,
+    /// What steps over the rows are found with; not part of the stored state.
+    pub(crate) aids: guide::StepAids,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -212,8 +213,9 @@ impl LogisticModel {
             }
             other => other?,
         };
-        let TrainedParameters { place, bowl, guide, iterations, passes } = trained;
-        self.guide = guide.map(|guide| guide.of_rows(self.row_set));
+        let TrainedParameters { place, bowl, aids, iterations, passes } = trained;
+        self.aids = aids;
+        self.aids.guide = self.aids.guide.map(|guide| guide.of_rows(self.row_set));
         self.theta = place.theta;
         self.steps = iterations;
         if private::descends(&self.settings) {
@@ -280,6 +282,7 @@ impl LogisticModel {
             Some(standing) => {
                 standing.solved = Some(Arc::new(self.ledger.localise(standing, par)));
                 self.ledger.anchor_at(&self.theta);
+                self.see(sample)?;
             }
             None => self.facts.inverse_norm = self.inverse_norm(sample)?,
         }
@@ -410,7 +413,7 @@ impl LogisticModel {
         if self.ledger.remnant > 0.0 {
             evidence.not_covered.push(NotCovered::DeadColumns { norm: self.ledger.remnant });
         }
-        let guided = self.guide.as_ref().is_some_and(|guide| guide.row_set != self.row_set);
+        let guided = self.aids.guide.as_ref().is_some_and(|guide| guide.row_set != self.row_set);
         if self.ledger.moved > 0.0 && self.standing.is_some() || self.standing.is_none() && guided {
             evidence.kept_beside.push(NotCovered::KeptCurvature);
         }
@@ -425,7 +428,11 @@ impl LogisticModel {
     fn precomputed(&self) -> Vec<Precomputed> {
         let parts = self.standing.iter().flat_map(|standing| standing.base.bytes());
         let run = self.path.iter().map(|path| (DESCENT_RUN, path.bytes()));
-        parts.chain(run).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+        let seen =
+            self.ledger.anchor.iter().filter_map(|anchor| anchor.seen.as_ref()).map(|seen| seen.bytes());
+        let seen: usize = seen.sum();
+        let table = self.aids.table.iter().map(|table| ("rows in single precision", table.bytes() + seen));
+        parts.chain(run).chain(table).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
     }
 }
 
@@ -463,6 +470,9 @@ impl Amend for LogisticModel {
     }
 
     fn settle(&mut self) -> Result<Settled> {
+        if let Some(table) = &mut self.aids.table {
+            table.scrub();
+        }
         // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
         self.ledger.forget_direction();
         self.ledger.settle_anchor(&self.theta);
@@ -484,6 +494,13 @@ impl Amend for LogisticModel {
         self.ledger.warp *= growth * growth;
         self.refactorisations += refactored as usize;
         Ok(Settled { rows, refactored })
+    }
+
+    fn settle_some(&mut self) -> Result<Settled> {
+        if let Some(table) = &mut self.aids.table {
+            table.scrub_own();
+        }
+        if self.waiting() >= self.most_waiting() { self.settle() } else { Ok(Settled::default()) }
     }
 
     fn waiting(&self) -> usize {

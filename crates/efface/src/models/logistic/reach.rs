@@ -52,7 +52,7 @@ impl LogisticModel {
     /// Returns the passes over the rows that it took.
     pub(super) fn polish(&mut self, sample: &RowSample<'_>) -> Result<usize> {
         let mut passes = 0;
-        let mut guide = self.guide.clone();
+        let mut aids = self.aids.clone();
         for _ in 0..MOST_STEPS {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
@@ -68,7 +68,7 @@ impl LogisticModel {
                 Some(standing) => standing.solve(&gradient, self.par()),
                 None => {
                     // A system that conjugate gradients cannot solve has no better place to offer.
-                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH, &mut guide);
+                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH, &mut aids);
                     let (step, products) = match solved {
                         Err(Error::NotConverged { .. }) => break,
                         other => other?,

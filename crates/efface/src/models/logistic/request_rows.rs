@@ -59,13 +59,13 @@ impl RequestRows {
         scores
     }
 
-    /// ±w (p − y), one line a row: what each row adds to the gradient, as multiples of itself.
-    pub(crate) fn pulls(&self, frame: PassFrame<'_>) -> Mat<f64> {
+    /// ±w (p − y) where the rows have these scores, one line a row: what each row adds to the gradient, as multiples of itself.
+    pub(crate) fn pulls(&self, frame: PassFrame<'_>, scores: &Mat<f64>) -> Mat<f64> {
         let outputs = frame.outputs;
         let mut factors = Mat::zeros(self.len(), outputs);
         let mut residual = vec![0.0; outputs];
         for k in 0..self.len() {
-            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
+            let scores: Vec<f64> = (0..outputs).map(|c| scores[(k, c)]).collect();
             frame.link.judge(&scores, self.classes[k], &mut residual);
             for (c, r) in residual.iter().enumerate() {
                 factors[(k, c)] = self.signs[k] * self.weights[k] * r;

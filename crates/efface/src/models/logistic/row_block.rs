@@ -7,7 +7,7 @@ use faer::{Accum, Mat, Par};
 use super::pass::{BLOCK, PassFrame};
 use super::reader::PassReader;
 use super::sample::{RowSample, WeightedRow};
-use crate::linalg::{FewVectors, multiply, transposed, widest};
+use crate::linalg::{add_few_shares, few_scores, multiply, transposed, widest};
 use crate::rows::RowRef;
 
 /// With fewer scores a row, copying it into a block takes longer than a product saves.
@@ -165,7 +165,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// Multiplies the rows that were read with `vectors`.
     pub(super) fn multiply(&mut self, vectors: &BlockTable) {
         match &self.content {
-            BlockContent::Lying(rows) => f64::scores(rows, &vectors.0, &mut self.scores),
+            BlockContent::Lying(rows) => few_scores(rows, &vectors.0, &mut self.scores),
             BlockContent::Dense(rows) => {
                 multiply(
                     self.scores.as_mut().subcols_mut(0, self.count),
@@ -211,7 +211,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// Adds every row, times its shares, to a sum.
     pub(super) fn add_shares(&self, sum: &mut BlockTable) {
         match &self.content {
-            BlockContent::Lying(rows) => f64::add_shares(rows, &self.shares, &mut sum.0),
+            BlockContent::Lying(rows) => add_few_shares(rows, &self.shares, &mut sum.0),
             BlockContent::Dense(rows) => multiply(
                 sum.0.as_mut(),
                 Accum::Add,

@@ -18,6 +18,7 @@ const FIRST_LOOK: usize = 2048;
 /// A row, its class, and the factor that brings it to a norm of at most 1 where that is asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WeightedRow<'a> {
+    pub(crate) id: RowId,
     pub(crate) features: RowRef<'a>,
     pub(crate) weight: f64,
     pub(crate) class: usize,
@@ -80,7 +81,7 @@ impl MemberRule {
             .class(row.targets)
             .ok_or(Error::NotAClass { row: row.id, expected: self.link.expected() })?;
         let scale = self.scale(row.features);
-        Ok(WeightedRow { features: row.features, weight: row.weight, class, scale })
+        Ok(WeightedRow { id: row.id, features: row.features, weight: row.weight, class, scale })
     }
 
     /// The factor that brings a row, its constant included, to a norm of at most 1.

@@ -1,19 +1,13 @@
-//! A copy of the rows in single precision, for products with the Hessian inside conjugate gradients: half the bytes to move, and
+//! A copy of sparse rows in single precision, for products with the Hessian inside conjugate gradients: half the bytes to move, and
 //! twice the numbers in a register. It decides how fast a step is found and not how good it is, which is measured over the rows
 //! themselves; so that steps to many digits are not taken with it.
 
-use faer::{Accum, Mat, Par};
-
 use super::Link;
 use super::objective::RowObjective;
-use super::pass::BLOCK;
 use super::reader::PassReader;
 use super::sample::{RowLines, WeightedRow};
 use crate::error::Result;
-use crate::linalg::{FewVectors, widest};
-
-/// Steps to fewer digits than this can be taken in single precision.
-pub(super) const ENOUGH: f64 = 1e-5;
+use crate::linalg::widest;
 
 /// A copy larger than this is not made.
 const MOST_BYTES: usize = 1 << 29;
@@ -25,11 +19,6 @@ const FEWEST: usize = 1 << 14;
 const LANES: usize = 8;
 /// Scores that are summed side by side.
 const WIDE: usize = 4 * LANES;
-
-/// Up to so many scores, dense rows are better multiplied along themselves than by a matrix product.
-const FEW_SCORES: usize = 12;
-/// So many of these rows are multiplied and then added up while they are at hand.
-const FEW_ROWS: usize = 16;
 
 /// Sums of so many rows join the others in double precision.
 const STRETCH: usize = 8192;
@@ -44,17 +33,13 @@ pub(super) struct SingleRows<'a> {
 
 /// Some of the rows.
 struct RowStretch {
-    content: StretchContent,
+    /// The non-zeros of row after row, and where each row ends.
+    columns: Vec<u32>,
+    values: Vec<f32>,
+    ends: Vec<usize>,
     weights: Vec<f32>,
     /// The probabilities of every row, padded with 0.
     probabilities: Vec<f32>,
-}
-
-enum StretchContent {
-    /// One column per row.
-    Dense(Mat<f32>),
-    /// The non-zeros of row after row, and where each row ends.
-    Sparse { columns: Vec<u32>, values: Vec<f32>, ends: Vec<usize> },
 }
 
 impl<'a> SingleRows<'a> {
@@ -65,6 +50,7 @@ impl<'a> SingleRows<'a> {
         if frame.link != Link::Softmax
             || !sample.is_held()
             || !sample.is_for_blocks(frame)
+            || !sample.is_thin(frame)
             || !(FEWEST..=MOST_BYTES / 8).contains(&sample.shape.numbers)
         {
             return Ok(None);
@@ -91,7 +77,6 @@ impl<'a> SingleRows<'a> {
             }
         }
         let table = &table;
-        let outputs = frame.outputs;
         let sums: Vec<Vec<f64>> = std::thread::scope(|scope| {
             let (first, others) = match self.stretches.split_first() {
                 Some(parts) => parts,
@@ -99,9 +84,9 @@ impl<'a> SingleRows<'a> {
             };
             let work: Vec<_> = others
                 .iter()
-                .map(|stretch| scope.spawn(move || stretch.product(table, width, self.lines, outputs)))
+                .map(|stretch| scope.spawn(move || stretch.product(table, width, self.lines)))
                 .collect();
-            let mut sums = vec![first.product(table, width, self.lines, outputs)];
+            let mut sums = vec![first.product(table, width, self.lines)];
             for part in work {
                 match part.join() {
                     Ok(sum) => sums.push(sum),
@@ -124,114 +109,48 @@ impl RowStretch {
     fn new(objective: &RowObjective<'_>, members: &[WeightedRow<'_>], bends: &[f64], lines: usize) -> Self {
         let frame = objective.frame;
         let outputs = frame.outputs;
-        let width = frame.basis.width();
         let mut probabilities = vec![0.0f32; members.len() * lines];
         for (to, from) in probabilities.chunks_exact_mut(lines).zip(bends.chunks_exact(outputs)) {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from as f32);
         }
         let weights = members.iter().map(|member| member.weight as f32).collect();
-        let is_sparse = objective.sample.is_thin(frame);
-        let content = if is_sparse {
-            let mut columns = Vec::new();
-            let mut values = Vec::new();
-            let mut ends = Vec::with_capacity(members.len());
-            let mut entries = Vec::new();
-            for member in members {
-                entries.clear();
-                frame.entries_raw(member, &mut entries);
-                columns.extend(entries.iter().map(|(j, _)| *j as u32));
-                values.extend(entries.iter().map(|(_, x)| *x as f32));
-                ends.push(columns.len());
-            }
-            StretchContent::Sparse { columns, values, ends }
-        } else {
-            let reader = PassReader::raw(frame);
-            let mut written = vec![0.0; width];
-            let mut rows = Mat::zeros(width, members.len());
-            for (k, member) in members.iter().enumerate() {
-                reader.write(member, &mut written);
-                let column = rows.col_as_slice_mut(k);
-                column.iter_mut().zip(&written).for_each(|(to, from)| *to = *from as f32);
-            }
-            StretchContent::Dense(rows)
-        };
-        Self { content, weights, probabilities }
+        let mut columns = Vec::new();
+        let mut values = Vec::new();
+        let mut ends = Vec::with_capacity(members.len());
+        let mut entries = Vec::new();
+        for member in members {
+            entries.clear();
+            frame.entries_raw(member, &mut entries);
+            columns.extend(entries.iter().map(|(j, _)| *j as u32));
+            values.extend(entries.iter().map(|(_, x)| *x as f32));
+            ends.push(columns.len());
+        }
+        Self { columns, values, ends, weights, probabilities }
     }
 
     /// Σ w x ⊗ J(xᵀv), with the scores of a feature side by side.
-    fn product(&self, table: &[f32], width: usize, lines: usize, outputs: usize) -> Vec<f64> {
+    fn product(&self, table: &[f32], width: usize, lines: usize) -> Vec<f64> {
+        let Self { columns, values, ends, .. } = self;
         let mut total = vec![0.0f64; width * lines];
         let mut part = vec![0.0f32; width * lines];
-        let mut flush = |part: &mut [f32]| {
-            total.iter_mut().zip(part.iter()).for_each(|(total, part)| *total += f64::from(*part));
+        let mut line = vec![0.0f32; lines];
+        let mut begin = 0;
+        for first in (0..ends.len()).step_by(STRETCH) {
+            let last = (first + STRETCH).min(ends.len());
+            widest(
+                #[inline(always)]
+                || {
+                    for k in first..last {
+                        let row = (&columns[begin..ends[k]], &values[begin..ends[k]]);
+                        begin = ends[k];
+                        gather_all(row, table, lines, &mut line);
+                        self.bend(k, &mut line);
+                        scatter(row, &line, &mut part);
+                    }
+                },
+            );
+            total.iter_mut().zip(&part).for_each(|(total, part)| *total += f64::from(*part));
             part.fill(0.0);
-        };
-        let rows = self.weights.len();
-        match &self.content {
-            StretchContent::Sparse { columns, values, ends } => {
-                let mut line = vec![0.0f32; lines];
-                let mut begin = 0;
-                for first in (0..rows).step_by(STRETCH) {
-                    let last = (first + STRETCH).min(rows);
-                    widest(
-                        #[inline(always)]
-                        || {
-                            for k in first..last {
-                                let row = (&columns[begin..ends[k]], &values[begin..ends[k]]);
-                                begin = ends[k];
-                                gather_all(row, table, lines, &mut line);
-                                self.bend(k, &mut line);
-                                scatter(row, &line, &mut part);
-                            }
-                        },
-                    );
-                    flush(&mut part);
-                }
-            }
-            StretchContent::Dense(x) if outputs <= FEW_SCORES => {
-                let vectors = Mat::from_fn(width, outputs, |j, c| table[j * lines + c]);
-                let mut sums = Mat::<f32>::zeros(width, outputs);
-                let mut scores = Mat::<f32>::zeros(lines, FEW_ROWS);
-                for stretch in (0..rows).step_by(STRETCH) {
-                    let end = (stretch + STRETCH).min(rows);
-                    for first in (stretch..end).step_by(FEW_ROWS) {
-                        let count = FEW_ROWS.min(end - first);
-                        let block: [&[f32]; FEW_ROWS] =
-                            std::array::from_fn(|k| x.col_as_slice(first + k.min(count - 1)));
-                        f32::scores(&block[..count], &vectors, &mut scores);
-                        for k in 0..count {
-                            self.bend(first + k, scores.col_as_slice_mut(k));
-                        }
-                        f32::add_shares(&block[..count], &scores, &mut sums);
-                    }
-                    for c in 0..outputs {
-                        let sums = sums.col_as_slice(c).iter().enumerate();
-                        sums.for_each(|(j, sum)| part[j * lines + c] = *sum);
-                    }
-                    sums.fill(0.0);
-                    flush(&mut part);
-                }
-            }
-            StretchContent::Dense(x) => {
-                let vectors = faer::MatRef::from_column_major_slice(table, lines, width);
-                let mut scores = Mat::<f32>::zeros(lines, BLOCK);
-                for first in (0..rows).step_by(BLOCK) {
-                    let count = BLOCK.min(rows - first);
-                    let x = x.as_ref().subcols(first, count);
-                    let mut block = scores.as_mut().subcols_mut(0, count);
-                    faer::linalg::matmul::matmul(block.as_mut(), Accum::Replace, vectors, x, 1.0, Par::Seq);
-                    for k in 0..count {
-                        self.bend(first + k, scores.col_as_slice_mut(k));
-                    }
-                    let sum = faer::MatMut::from_column_major_slice_mut(&mut part, lines, width);
-                    let shares = scores.as_ref().subcols(0, count);
-                    faer::linalg::matmul::matmul(sum, Accum::Add, shares, x.transpose(), 1.0, Par::Seq);
-                    if (first / BLOCK + 1).is_multiple_of(STRETCH / BLOCK) {
-                        flush(&mut part);
-                    }
-                }
-                flush(&mut part);
-            }
         }
         total
     }

@@ -226,7 +226,7 @@ impl LogisticModel {
             steps: 0,
             unseen: Arc::default(),
             path: None,
-            guide: None,
+            aids: Default::default(),
             row_set: head.row_set,
             noise_rows: head.noise_rows,
         })

@@ -12,13 +12,14 @@
 //! Hessian, takes Newton steps by conjugate gradients (`guide.rs`).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use faer::Mat;
 
-use super::guide::KroneckerGuide;
+use super::guide::StepAids;
+use super::lane_table::LaneProducts;
 use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
-use super::single_rows::{self, SingleRows};
+use super::sample::RowLines;
+use super::single_rows::SingleRows;
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
 
@@ -30,6 +31,9 @@ const MEMORY: usize = 12;
 const PATIENCE: usize = 8;
 /// A loss is known to this relative accuracy.
 const NOISE: f64 = 1e-13;
+/// Steps to fewer digits than this can be found in single precision: it decides how fast a step is found and not how good it is, which is
+/// measured over the rows themselves.
+const ENOUGH: f64 = 1e-5;
 /// Conjugate-gradient steps before giving up.
 const CG_LIMIT: usize = 10_000;
 
@@ -58,8 +62,8 @@ pub(crate) struct QuadraticBowl {
 pub(crate) struct TrainedParameters {
     pub(crate) place: ObjectivePlace,
     pub(crate) bowl: Option<QuadraticBowl>,
-    /// What guided conjugate gradients, where they were used.
-    pub(crate) guide: Option<Arc<KroneckerGuide>>,
+    /// What helped conjugate gradients, where they were used.
+    pub(crate) aids: StepAids,
     pub(crate) iterations: usize,
     pub(crate) passes: usize,
 }
@@ -87,7 +91,7 @@ pub(crate) fn train(
         }
         None => None,
     };
-    let mut row_guide = None;
+    let mut aids = StepAids::default();
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
@@ -110,7 +114,7 @@ pub(crate) fn train(
             None => {
                 // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
                 let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
-                let (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut row_guide)?;
+                let (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut aids)?;
                 passes += products;
                 step
             }
@@ -155,7 +159,7 @@ pub(crate) fn train(
         bowl = Some(objective.bowl(&place.theta, 1, limits)?);
         passes += 1;
     }
-    Ok(TrainedParameters { place, bowl, guide: row_guide, iterations, passes })
+    Ok(TrainedParameters { place, bowl, aids, iterations, passes })
 }
 
 /// The first Hessian is that of one row in so many.
@@ -251,6 +255,16 @@ impl DescentGuide {
     }
 }
 
+/// The rows that a Hessian is multiplied with.
+enum HessianProducts<'a> {
+    /// Dense rows in single precision.
+    Lanes(LaneProducts<'a>),
+    /// Sparse rows in single precision.
+    Thin(SingleRows<'a>),
+    /// The rows themselves, which bend so.
+    Rows(RowLines),
+}
+
 impl RowObjective<'_> {
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
@@ -274,25 +288,25 @@ impl RowObjective<'_> {
         }
     }
 
-    /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. The guide is made where there is none.
+    /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. Aids are made where there are none.
     pub(crate) fn solve(
         &self,
         theta: &Mat<f64>,
         rhs: &Mat<f64>,
         accuracy: f64,
-        guide: &mut Option<Arc<KroneckerGuide>>,
+        aids: &mut StepAids,
     ) -> Result<(Mat<f64>, usize)> {
-        let bends = self.sample.bends(self.frame, theta)?;
-        let (aimed, read) = self.guided(&bends, guide.take())?;
+        let (products, bends) = self.products(theta, accuracy >= ENOUGH, aids)?;
+        let (aimed, read) = self.guided(bends, aids.guide.take())?;
         let mut solution = Mat::zeros(rhs.nrows(), 1);
         let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
-        let copy = if accuracy >= single_rows::ENOUGH { SingleRows::new(self, &bends)? } else { None };
         let mut failed = None;
         let done = conjugate_gradients(
-            |v: &[f64], out: &mut [f64]| match &copy {
-                Some(copy) => copy.times(v, out),
-                None => {
-                    if let Err(error) = self.times(&bends, v, out) {
+            |v: &[f64], out: &mut [f64]| match &products {
+                HessianProducts::Lanes(rows) => rows.times(v, out),
+                HessianProducts::Thin(rows) => rows.times(v, out),
+                HessianProducts::Rows(bends) => {
+                    if let Err(error) = self.times(bends, v, out) {
                         // What is no number ends the iteration.
                         out.fill(f64::NAN);
                         failed = Some(error);
@@ -308,8 +322,26 @@ impl RowObjective<'_> {
             return Err(error);
         }
         let iterations = done?;
-        *guide = Some(aimed);
+        aids.guide = Some(aimed);
         Ok((solution, iterations + 1 + read as usize))
+    }
+
+    /// How the Hessian at these parameters is multiplied with: in single precision where the step may be rough. And how much every class
+    /// bends, as the guide wants to know.
+    fn products(
+        &self,
+        theta: &Mat<f64>,
+        rough: bool,
+        aids: &mut StepAids,
+    ) -> Result<(HessianProducts<'_>, (Vec<f64>, f64))> {
+        if rough && let Some(lanes) = LaneProducts::new(self, theta, &mut aids.table)? {
+            let bends = lanes.bends();
+            return Ok((HessianProducts::Lanes(lanes), bends));
+        }
+        let lines = self.sample.bends(self.frame, theta)?;
+        let bends = self.bend_sums(&lines)?;
+        let thin = if rough { SingleRows::new(self, &lines)? } else { None };
+        Ok((thin.map_or(HessianProducts::Rows(lines), HessianProducts::Thin), bends))
     }
 
     /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.

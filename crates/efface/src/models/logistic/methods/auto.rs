@@ -81,7 +81,7 @@ impl Auto {
             work.profiles = bare;
             work.newton_within(work.wanted_accuracy(goal).max(work.first_accuracy()))?;
             if work.relative_bound() > goal && !bare {
-                work.measure()?;
+                work.measure_within(goal)?;
             }
             let mut last = f64::INFINITY;
             let mut trained = false;
@@ -104,7 +104,7 @@ impl Auto {
                 last = gradient;
                 work.newton_within(work.wanted_accuracy(goal))?;
                 if !bare {
-                    work.measure()?;
+                    work.measure_within(goal)?;
                 }
             }
             if work.relative_bound() > tolerance && !work.is_bare() {
