@@ -35,7 +35,8 @@ pub(crate) struct LaneVectors {
 impl LaneVectors {
     /// `entry` is asked for feature and vector.
     pub(crate) fn new(width: usize, count: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
-        let values = (0..width * count).map(|at| entry(at / count, at % count) as f32).collect();
+        let mut values = Vec::with_capacity(width * count);
+        (0..width).for_each(|j| values.extend((0..count).map(|c| entry(j, c) as f32)));
         Self { count, values }
     }
 }

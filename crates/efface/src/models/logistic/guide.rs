@@ -156,7 +156,7 @@ impl KroneckerGuide {
         let held = !extra.gauge.is_empty();
         let mut out = vector.to_vec();
         let means = if held { take_means(&mut out, width) } else { Vec::new() };
-        let given = out.clone();
+        let given = if self.factors.is_empty() { Vec::new() } else { out.clone() };
         for (part, bend) in out.chunks_exact_mut(width).zip(&self.bends) {
             for ((x, square), penalty) in part.iter_mut().zip(&self.squares).zip(&extra.penalty) {
                 let bent = bend * square + penalty;

@@ -251,8 +251,8 @@ impl<'a> LaneProducts<'a> {
                 || bend(probabilities, &weights[block], scores),
             );
         });
-        for (at, out) in out.iter_mut().enumerate() {
-            *out = sums[at % width * outputs + at / width];
+        for (c, out) in out.chunks_exact_mut(width).enumerate() {
+            out.iter_mut().zip(sums.iter().skip(c).step_by(outputs)).for_each(|(out, sum)| *out = *sum);
         }
         self.objective.extra.times(v, out);
     }

@@ -100,12 +100,19 @@ impl Extra {
     pub(crate) fn times(&self, v: &[f64], out: &mut [f64]) {
         let width = self.penalty.len();
         let outputs = v.len() / width.max(1);
-        for (at, (out, v)) in out.iter_mut().zip(v).enumerate() {
-            *out += self.penalty[at % width] * v;
+        for (out, v) in out.chunks_exact_mut(width).zip(v.chunks_exact(width)) {
+            out.iter_mut().zip(v).zip(&self.penalty).for_each(|((out, v), penalty)| *out += penalty * v);
         }
-        for (j, gauge) in self.gauge.iter().enumerate() {
-            let mean = (0..outputs).map(|c| v[c * width + j]).sum::<f64>() / outputs as f64;
-            (0..outputs).for_each(|c| out[c * width + j] += gauge * mean);
+        if self.gauge.is_empty() {
+            return;
+        }
+        let mut pulls = vec![0.0; width];
+        for v in v.chunks_exact(width) {
+            pulls.iter_mut().zip(v).for_each(|(sum, v)| *sum += v);
+        }
+        pulls.iter_mut().zip(&self.gauge).for_each(|(sum, gauge)| *sum = gauge * (*sum / outputs as f64));
+        for out in out.chunks_exact_mut(width) {
+            out.iter_mut().zip(&pulls).for_each(|(out, pull)| *out += pull);
         }
     }
 
