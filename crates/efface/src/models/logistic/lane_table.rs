@@ -191,6 +191,32 @@ impl LaneTable {
     }
 }
 
+impl LaneTable {
+    /// How much the rows' share of the gradient changes between two places, roughly.
+    pub(super) fn slope_change(&self, frame: PassFrame<'_>, from: &Mat<f64>, to: &Mat<f64>) -> Mat<f64> {
+        let (width, outputs) = (from.nrows(), frame.outputs);
+        let before = LaneVectors::new(width, outputs, |j, c| from[(j, c)]);
+        let after = LaneVectors::new(width, outputs, |j, c| to[(j, c)]);
+        let weights = self.weights();
+        let (sums, _) = self.share_sum(frame.threads, &after, |old: &mut Vec<Lanes>, block, scores| {
+            old.resize(outputs, [0.0; BLOCK_ROWS]);
+            self.rows.scores(block, &before, old);
+            widest(
+                #[inline(always)]
+                || {
+                    into_probabilities(old);
+                    into_probabilities(scores);
+                    for (scores, old) in scores.iter_mut().zip(old.iter()) {
+                        let new = *scores;
+                        *scores = std::array::from_fn(|k| weights[block][k] * (new[k] - old[k]));
+                    }
+                },
+            );
+        });
+        Mat::from_fn(width, outputs, |j, c| sums[j * outputs + c])
+    }
+}
+
 /// Products with the Hessian over the rows of a table.
 pub(super) struct LaneProducts<'a> {
     objective: &'a RowObjective<'a>,

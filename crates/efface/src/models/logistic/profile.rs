@@ -61,6 +61,8 @@ const MOST_STEPS: usize = 60;
 const WORN: f64 = 0.01;
 /// A bend that was looked up so near stands in for the one at the best intercepts.
 const NEARBY: f64 = 0.01;
+/// What is no more than this share of a bound is not worth finding out better.
+const MINOR: f64 = 0.02;
 /// The least of x(1 − e^{−x}) as a share of x², or of x − ¼ where x is above ½.
 const LEAST_BENT: f64 = 0.77;
 
@@ -356,6 +358,16 @@ impl LogisticModel {
         Ok(self.profiled(sample)?.map_or(f64::INFINITY, |place| place.bound_before))
     }
 
+    /// The largest ‖x‖ in the norm of Λ⁻¹, constants left out.
+    fn penalised_reach(&self, sample: &RowSample<'_>) -> Result<f64> {
+        let squares = PenalisedSquares::new(self.frame(), &self.extra.penalty);
+        let mut reach = 0.0f64;
+        sample.each_part(|_, members| {
+            reach = members.iter().map(|member| squares.of(member)).fold(reach, f64::max);
+        })?;
+        Ok(reach.sqrt())
+    }
+
     /// The best intercepts for the coefficients at hand, the gradient there, and the bound that follows. None where this way
     /// of bounding says nothing.
     pub(crate) fn profiled(&self, sample: &RowSample<'_>) -> Result<Option<ProfiledPlace>> {
@@ -367,12 +379,6 @@ impl LogisticModel {
         let frame = self.frame();
         let first = self.basis.intercept as usize;
         let penalty = &self.extra.penalty;
-        let mut reach = 0.0f64;
-        let squares = PenalisedSquares::new(frame, penalty);
-        sample.each_part(|_, members| {
-            reach = members.iter().map(|member| squares.of(member)).fold(reach, f64::max);
-        })?;
-        let reach = reach.sqrt();
         let mut theta = self.theta.clone();
         let mut scores = sample.scores(frame, &theta)?;
         let mut intercepts = BestIntercepts {
@@ -412,9 +418,17 @@ impl LogisticModel {
             pull += (0..outputs).map(|c| gradient[(j, c)].powi(2)).sum::<f64>() / penalty[j];
         }
         let least = penalty[first..].iter().copied().fold(f64::INFINITY, f64::min);
+        let known = pull.sqrt() + hidden / least.sqrt();
         // With exact intercepts the gradient would differ by Σ w x ⊗ Jδ, and ‖Jδ‖ ≤ √‖J‖·√(δᵀJδ).
-        let inexact = reach * (self.settings.link.curvature() * self.facts.weight).sqrt() * intercepts.local;
-        let way = pull.sqrt() + hidden / least.sqrt() + inexact;
+        let inexact = (self.settings.link.curvature() * self.facts.weight).sqrt() * intercepts.local;
+        let near = |way: f64| intercepts.follow(way, self.settings.link.concordance());
+        // How far rows reach is known roughly; more is found out where it would say more.
+        let mut reach = self.facts.reach / least.sqrt();
+        let way = known + reach * inexact;
+        if reach * inexact > MINOR * known || first == 1 && near(way) > MINOR * way / lambda.sqrt() {
+            reach = self.penalised_reach(sample)?;
+        }
+        let way = known + reach * inexact;
         let coefficients = way / lambda.sqrt();
         let classes = outputs as f64;
         let follows = match self.settings.link {
@@ -425,19 +439,16 @@ impl LogisticModel {
         let origin = square(&self.basis.parts().0).sqrt();
         let constants = match first {
             0 => 0.0,
-            _ => {
-                let near = intercepts.follow(way, self.settings.link.concordance());
-                intercepts.distance + near.min(follows * reach * way) + origin * coefficients
-            }
+            _ => intercepts.distance + near(way).min(follows * reach * way) + origin * coefficients,
         };
         let shift = square(&intercepts.shift).sqrt();
         let rounding = 4.0 * UNIT * self.basis.caller_norm(&theta);
-        let known = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound + rounding };
+        let rounded = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound + rounding };
         Ok(Some(ProfiledPlace {
             theta,
             gradient,
-            bound: known(coefficients.hypot(constants)),
-            bound_before: known(coefficients.hypot(shift + constants)),
+            bound: rounded(coefficients.hypot(constants)),
+            bound_before: rounded(coefficients.hypot(shift + constants)),
         }))
     }
 }

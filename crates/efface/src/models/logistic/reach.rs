@@ -28,6 +28,12 @@ const FINEST: f64 = 1e-3;
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
 const LOOSE: f64 = 1.5;
 
+/// Steps aim at this share of a goal: missing it takes another step, which costs more than a few iterations.
+const AIM: f64 = 0.7;
+
+/// The same after a glance, which does not find the best intercepts.
+const AIM_AFTER_GLANCE: f64 = 0.3;
+
 /// So many products of a row's entry and a parameter make a pass long.
 const LONG: usize = 1 << 20;
 
@@ -129,12 +135,22 @@ impl RequestWork<'_> {
     /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
-        let wanted = if known.is_finite() {
-            goal / known
-        } else {
-            let size = self.next.basis.caller_norm(&self.next.theta);
-            goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())
-        };
+        if known.is_finite() { AIM * goal / known } else { self.hoped_accuracy(goal) }
+    }
+
+    /// The accuracy of the step after a glance.
+    pub(crate) fn accuracy_after_glance(&self, goal: f64) -> f64 {
+        self.within_reason(AIM_AFTER_GLANCE * self.hoped_accuracy(goal))
+    }
+
+    /// What `wanted_accuracy` would be if the bound were a small multiple of the gradient as far as it is known.
+    fn hoped_accuracy(&self, goal: f64) -> f64 {
+        let size = self.next.basis.caller_norm(&self.next.theta);
+        goal * size * self.next.settings.logistic.lambda / (LOOSE * norm(&self.next.ledger.leftover))
+    }
+
+    /// An accuracy that conjugate gradients are asked for instead of this one.
+    pub(crate) fn within_reason(&self, wanted: f64) -> f64 {
         // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters, and a result
         // that does not depend on what guided it is worth having.
         let wanted = if self.takes_long() { wanted } else { 1e-3 * wanted };

@@ -15,6 +15,9 @@ use crate::rows::{RowId, RowRef, RowStore, RowView, Rows, Stop};
 /// About so many rows are looked at before coordinates are chosen.
 const FIRST_LOOK: usize = 2048;
 
+/// So many dense rows nearly always have all columns among them.
+const FEW: usize = 16;
+
 /// A row, its class, and the factor that brings it to a norm of at most 1 where that is asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WeightedRow<'a> {
@@ -258,6 +261,20 @@ impl<'a> RowSample<'a> {
             }
             _ => RowLines::Bends(theta.clone()),
         })
+    }
+}
+
+impl RowSample<'_> {
+    /// Whether every column is seen to be used by the first few rows; false says nothing.
+    pub(super) fn uses_all_columns(&self, frame: PassFrame<'_>) -> bool {
+        let SampleMembers::Held(members) = &self.members else { return false };
+        let mut unused: Vec<bool> = vec![true; frame.basis.width()];
+        let mut reader = PassReader::new(frame);
+        for member in members.iter().take(FEW) {
+            reader.read(member);
+            reader.each(|j, x| unused[j] &= x == 0.0);
+        }
+        unused.iter().all(|unused| !unused)
     }
 }
 

@@ -79,7 +79,7 @@ impl Auto {
             // Without a kept Hessian every step is measured as it is made.
             let bare = work.is_bare();
             work.profiles = bare;
-            work.newton_within(work.wanted_accuracy(goal).max(work.first_accuracy()))?;
+            work.newton_towards(goal, work.first_accuracy())?;
             if work.relative_bound() > goal && !bare {
                 work.measure_within(goal)?;
             }
@@ -102,7 +102,7 @@ impl Auto {
                     break;
                 }
                 last = gradient;
-                work.newton_within(work.wanted_accuracy(goal))?;
+                work.newton_towards(goal, 0.0)?;
                 if !bare {
                     work.measure_within(goal)?;
                 }
