@@ -577,6 +577,7 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
     let targets: Vec<f64> = (0..60).map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 }).collect();
     let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
     let own = rows(values.clone());
+    let own_values = values.clone();
     let mut altered = values;
     altered[17] += 1.0;
     for curvature in [true, false] {
@@ -585,5 +586,16 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
         assert!(near < 1e-8, "{near:e}");
         let far = model.measured_over(&rows(altered.clone())).unwrap().relative_bound;
         assert!(far > 1e-3, "{far:e}");
+    }
+    // With several classes and no Hessian, the intercepts are profiled out of the bound.
+    let classes: Vec<f64> =
+        (0..60).flat_map(|i| (0..3).map(move |c| f64::from(c == (i * 7) % 5 % 3))).collect();
+    let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), classes.clone(), 3).unwrap();
+    for curvature in [true, false] {
+        let model = Softmax::new(0.5).curvature(curvature).fit(&rows(own_values.clone())).unwrap();
+        let near = model.measured_over(&rows(own_values.clone())).unwrap().relative_bound;
+        assert!(near < 1e-8, "{near:e}");
+        let far = model.measured_over(&rows(altered.clone())).unwrap();
+        assert!(far.relative_bound > 1e-3 && (curvature || far.bound.is_finite()), "{:e}", far.bound);
     }
 }

@@ -27,24 +27,30 @@ const USELESS: f64 = 1.5;
 const BEHIND: f64 = 8.0;
 
 impl LogisticModel {
-    /// What is known of the model once its gradient is measured over `rows`, in one pass: of rows that are not those of the model,
+    /// What is known of the model once its gradient is measured over `rows`: of rows that are not those of the model,
     /// the bound says so. Refused for a model behind noise, which is no minimum of anything that rows tell.
     pub fn measured_over(&self, rows: &dyn RowStore) -> Result<Evidence> {
         let method = Method::default().name();
         self.open(method, rows, &[])?;
         let mut found = self.clone();
+        let mut profile = f64::INFINITY;
         let gradient = self.over_all_rows(rows, |sample| {
             if self.standing.is_none() {
-                // Without kept curvature, what a bound rests on is looked up in the same pass.
-                found.facts = super::RowFacts::of(&sample.survey(self.frame(), false)?);
+                // Without kept curvature, what a bound rests on is looked up in the same rows.
+                let survey = sample.survey(self.frame(), false)?;
+                found.facts = super::RowFacts::of(&survey);
+                found.unseen = Arc::new(survey.unseen());
                 found.facts.inverse_norm = self.inverse_norm(sample)?;
+                if found.facts.inverse_norm.is_infinite() {
+                    profile = found.profiled_bound(sample)?;
+                }
             }
             Ok(self.objective(sample).at(self.theta.clone())?.gradient)
         })?;
         let fresh = super::BoundLedger::measured(gradient, self.hidden(&found.facts, &self.theta));
         let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
         let anchor = self.ledger.anchor.clone();
-        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, anchor, ..fresh };
+        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, anchor, profile, ..fresh };
         if let Some(standing) = &found.standing {
             found.ledger.localise(standing, self.par());
         }
