@@ -11,6 +11,7 @@ mod exponential;
 mod few_vectors;
 mod growing_cholesky;
 mod lanczos;
+mod lane_products;
 mod lane_rows;
 mod single;
 mod single_solve;
@@ -24,6 +25,7 @@ pub(crate) use exponential::{exponentials_in_place, single_exponential};
 pub(crate) use few_vectors::{add_few_shares, few_scores};
 pub(crate) use growing_cholesky::GrowingCholesky;
 pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
+pub(crate) use lane_products::{SideBySide, lower_products};
 pub(crate) use lane_rows::{BLOCK_ROWS, LaneRows, LaneVectors, SINGLE_UNIT};
 pub(crate) use single::SingleSymmetric;
 

@@ -3,6 +3,7 @@
 //!
 //! A row that leaves weighs nothing from then on, and is overwritten as soon as nobody else holds the table.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -30,7 +31,8 @@ pub(super) type Lanes = [f32; BLOCK_ROWS];
 pub(crate) struct LaneTable {
     rows: Arc<LaneRows>,
     ids: Arc<Vec<RowId>>,
-    /// 0 for rows that left, and for the places behind the last row.
+    is_sorted: bool,
+    /// 0 for rows that were overwritten, and for the places behind the last row.
     weights: Arc<Vec<Lanes>>,
     /// Rows that left and still stand in the table.
     gone: Vec<usize>,
@@ -70,38 +72,45 @@ impl LaneTable {
                 ids.push(member.id);
             }
         })?;
-        let table =
-            Self { rows: Arc::new(rows), ids: Arc::new(ids), weights: Arc::new(weights), gone: Vec::new() };
-        Ok(fits.then_some(table))
+        Ok(fits.then(|| Self {
+            rows: Arc::new(rows),
+            is_sorted: ids.is_sorted(),
+            ids: Arc::new(ids),
+            weights: Arc::new(weights),
+            gone: Vec::new(),
+        }))
     }
 
-    /// The table without these rows.
+    /// The table without these rows. Rows that weigh nothing are not in it.
     pub(super) fn without(&self, gone: &[RowId]) -> Self {
-        let gone: HashSet<RowId> = gone.iter().copied().collect();
         let mut next = self.clone();
-        let weights = Arc::make_mut(&mut next.weights);
-        for (place, id) in self.ids.iter().enumerate() {
-            let weight = &mut weights[place / BLOCK_ROWS][place % BLOCK_ROWS];
-            if *weight != 0.0 && gone.contains(id) {
-                *weight = 0.0;
-                next.gone.push(place);
-            }
+        if self.is_sorted {
+            next.gone.extend(gone.iter().filter_map(|id| self.ids.binary_search(id).ok()));
+        } else {
+            let gone: HashSet<RowId> = gone.iter().copied().collect();
+            let places = self.ids.iter().enumerate().filter(|(_, id)| gone.contains(id));
+            next.gone.extend(places.map(|(place, _)| place));
         }
         next
     }
 
     /// Overwrites the rows that left. Where somebody else holds the table it is copied for that.
     pub(super) fn scrub(&mut self) {
-        if !self.gone.is_empty() {
-            let rows = Arc::make_mut(&mut self.rows);
-            self.gone.drain(..).for_each(|place| rows.scrub(place));
+        if self.gone.is_empty() {
+            return;
         }
+        self.weights = Arc::new(self.weights().into_owned());
+        let rows = Arc::make_mut(&mut self.rows);
+        self.gone.drain(..).for_each(|place| rows.scrub(place));
     }
 
     /// The same, unless that takes a copy.
     pub(super) fn scrub_own(&mut self) {
-        if Arc::get_mut(&mut self.rows).is_some() {
-            self.scrub();
+        if let (Some(rows), Some(weights)) = (Arc::get_mut(&mut self.rows), Arc::get_mut(&mut self.weights)) {
+            for place in self.gone.drain(..) {
+                rows.scrub(place);
+                weights[place / BLOCK_ROWS][place % BLOCK_ROWS] = 0.0;
+            }
         }
     }
 
@@ -109,8 +118,13 @@ impl LaneTable {
         &self.rows
     }
 
-    pub(super) fn weights(&self) -> &[Lanes] {
-        &self.weights
+    /// The weights of all rows, 0 for those that left.
+    pub(super) fn weights(&self) -> Cow<'_, [Lanes]> {
+        let mut weights = Cow::Borrowed(self.weights.as_slice());
+        for place in &self.gone {
+            weights.to_mut()[place / BLOCK_ROWS][place % BLOCK_ROWS] = 0.0;
+        }
+        weights
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -119,7 +133,8 @@ impl LaneTable {
 
     /// Whether these are the rows that have not left.
     fn is_of(&self, sample: &RowSample<'_>) -> Result<bool> {
-        let weights = self.weights.as_flattened();
+        let weights = self.weights();
+        let weights = weights.as_flattened();
         let mut here = self.ids.iter().zip(weights).filter(|(_, weight)| **weight != 0.0);
         let mut matches = true;
         sample.each_part(|_, members| {
@@ -141,7 +156,8 @@ impl LaneTable {
         }
         let outputs = frame.outputs;
         let bends = sample.bends(frame, theta)?;
-        let weights = self.weights.as_flattened();
+        let weights = self.weights();
+        let weights = weights.as_flattened();
         let mut places = (0..self.ids.len()).filter(|&place| weights[place] != 0.0);
         let mut laid = vec![[0.0; BLOCK_ROWS]; self.rows.blocks() * outputs];
         sample.each_part(|offset, members| {
@@ -221,6 +237,7 @@ impl LaneTable {
 pub(super) struct LaneProducts<'a> {
     objective: &'a RowObjective<'a>,
     table: LaneTable,
+    weights: Vec<Lanes>,
     probabilities: Vec<Lanes>,
 }
 
@@ -246,7 +263,8 @@ impl<'a> LaneProducts<'a> {
                 || into_probabilities(scores),
             );
         }
-        Ok(Some(Self { objective, table, probabilities }))
+        let weights = table.weights().into_owned();
+        Ok(Some(Self { objective, table, weights, probabilities }))
     }
 
     /// Σ w p(1 − p) of every class, and Σ w.
@@ -254,7 +272,7 @@ impl<'a> LaneProducts<'a> {
         let outputs = self.objective.frame.outputs;
         let mut sums = vec![0.0; outputs];
         let mut weight = 0.0;
-        for (block, weights) in self.probabilities.chunks_exact(outputs).zip(self.table.weights.iter()) {
+        for (block, weights) in self.probabilities.chunks_exact(outputs).zip(&self.weights) {
             weight += f64::from(weights.iter().sum::<f32>());
             for (sum, p) in sums.iter_mut().zip(block) {
                 let bends: f32 = p.iter().zip(weights).map(|(p, weight)| weight * p * (1.0 - p)).sum();
@@ -269,7 +287,7 @@ impl<'a> LaneProducts<'a> {
         let frame = self.objective.frame;
         let (width, outputs) = (frame.basis.width(), frame.outputs);
         let vectors = LaneVectors::new(width, outputs, |j, c| v[c * width + j]);
-        let weights = self.table.weights();
+        let weights = &self.weights;
         let (sums, _) = self.table.share_sum(frame.threads, &vectors, |(): &mut (), block, scores| {
             let probabilities = &self.probabilities[block * outputs..(block + 1) * outputs];
             widest(
