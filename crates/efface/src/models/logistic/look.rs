@@ -77,10 +77,15 @@ struct LookNotes {
 }
 
 impl LogisticModel {
+    /// Whether a Hessian of several classes is kept, whose rows are more than its parameters.
+    fn is_for_looks(&self) -> bool {
+        let keeps = self.standing.as_ref().is_some_and(|standing| standing.base.inverse.is_some());
+        keeps && !self.settings.is_private() && self.ledger.anchor.is_some()
+    }
+
     /// Notes how the rows stand here, where the gradient was measured just now, for looks to come.
     pub(super) fn see(&mut self, sample: &RowSample<'_>) -> Result<()> {
-        let keeps = self.standing.as_ref().is_some_and(|standing| standing.base.inverse.is_some());
-        if !keeps || self.settings.is_private() || self.ledger.anchor.is_none() {
+        if !self.is_for_looks() {
             self.aids.table = None;
             return Ok(());
         }
@@ -121,10 +126,8 @@ impl RequestWork<'_> {
     /// Computes the gradient over the rows that are left, in single precision where that is enough to know that the bound is within `goal`
     /// or that it is not.
     pub(crate) fn measure_within(&mut self, goal: f64) -> Result<()> {
-        let mut worn = false;
-        if self.next.ledger.anchor.as_ref().is_some_and(|anchor| anchor.seen.is_none()) {
-            worn = true;
-        } else if self.looks_suffice && self.look() {
+        let mut worn = self.next.ledger.anchor.as_ref().is_some_and(|anchor| anchor.seen.is_none());
+        if self.looks_suffice && self.look() {
             let ledger = &self.next.ledger;
             if self.relative_bound() <= goal || ledger.unknown_local <= CLEAR * ledger.leftover_local {
                 return Ok(());
@@ -134,7 +137,7 @@ impl RequestWork<'_> {
         }
         self.looks_suffice = false;
         self.measure()?;
-        if worn && self.next.standing.is_some() && self.new.is_none() {
+        if worn && self.next.is_for_looks() && self.new.is_none() {
             let mut next = self.next.clone();
             self.over_rows(|_, sample| next.see(sample))?;
             self.next = next;

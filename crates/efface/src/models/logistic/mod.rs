@@ -6,7 +6,8 @@
 //! optimum and its factor, two matrices of d×d for two classes; for c classes 2(dc)² numbers, the Gram matrix, and an inverse in
 //! single precision, a quarter of (dc)². A model of more than 4,096 parameters keeps none of them, nor does one of several classes
 //! whose rows are fewer than its parameters and quickly read: these forget by passes over their rows (`guide.rs`), in single
-//! precision where a step is looked for and in double precision where it is measured (`single_rows.rs`). How far a model can be from its optimum is known after
+//! precision where a step is looked for and in double precision where it is measured (`lane_table.rs` for dense rows, `single_rows.rs` for sparse ones). Where a Hessian of several classes is kept, rows are looked at in single
+//! precision to know how good a step was (`look.rs`). How far a model can be from its optimum is known after
 //! every request (`bound.rs`).
 //!
 //! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
