@@ -18,8 +18,28 @@ impl Cholesky {
     /// Factors the lower triangle of `a`. `free[j]` marks a column that no penalty holds: there a pivot that is only
     /// rounding noise counts as zero. The error is the index of the first pivot that vanishes.
     pub(crate) fn factor(a: &Mat<f64>, free: impl Fn(usize) -> bool, par: Par) -> Result<Self, usize> {
+        Self::in_place(a.clone(), a, free, par)
+    }
+
+    /// The same, into a matrix of the same size.
+    pub(crate) fn factor_into(
+        mut room: Mat<f64>,
+        a: &Mat<f64>,
+        free: impl Fn(usize) -> bool,
+        par: Par,
+    ) -> Result<Self, usize> {
+        super::copy_lower(room.as_mut(), a, par);
+        Self::in_place(room, a, free, par)
+    }
+
+    /// Factors `lower`, which has the lower triangle of `a`.
+    fn in_place(
+        mut lower: Mat<f64>,
+        a: &Mat<f64>,
+        free: impl Fn(usize) -> bool,
+        par: Par,
+    ) -> Result<Self, usize> {
         let n = a.nrows();
-        let mut lower = a.clone();
         let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, par, Spec::default());
         let mut buffer = MemBuffer::new(scratch);
         let done = llt::factor::cholesky_in_place(
@@ -94,7 +114,7 @@ impl Cholesky {
     }
 
     /// L·v.
-    pub(crate) fn times(&self, v: &Mat<f64>) -> Mat<f64> {
+    pub(crate) fn times(&self, v: &Mat<f64>, par: Par) -> Mat<f64> {
         use faer::linalg::matmul::triangular::{
             self,
             BlockStructure::{Rectangular, TriangularLower},
@@ -110,7 +130,7 @@ impl Cholesky {
             v.as_ref(),
             Rectangular,
             1.0,
-            Par::Seq,
+            par,
         );
         product
     }
@@ -129,7 +149,12 @@ impl Cholesky {
 
     /// `rhs ← L⁻¹ rhs`: half of a solve, after which ‖rhs‖² is xᵀA⁻¹x.
     pub(crate) fn half_solve(&self, rhs: MatMut<'_, f64>) {
-        faer::linalg::triangular_solve::solve_lower_triangular_in_place(self.lower.as_ref(), rhs, Par::Seq);
+        self.half_solve_by(rhs, Par::Seq);
+    }
+
+    /// The same by several threads.
+    pub(crate) fn half_solve_by(&self, rhs: MatMut<'_, f64>, par: Par) {
+        faer::linalg::triangular_solve::solve_lower_triangular_in_place(self.lower.as_ref(), rhs, par);
     }
 
     /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to A⁻¹M, and symmetric.

@@ -5,7 +5,7 @@
 //! ordinary one has du·|a|ᵀ|b| (Ogita, Rump and Oishi 2005). This is what makes a measured gradient worth believing: near
 //! the minimum it is a difference of large numbers.
 
-use faer::Mat;
+use faer::{Mat, Par};
 
 use super::widest;
 
@@ -153,15 +153,18 @@ pub(crate) fn long_add(high: &mut f64, low: &mut f64, scale: DoubleWord, x: f64)
     *low = small - (*high - sum);
 }
 
+/// So many columns of a matrix a thread is worth, at least, for products in two words.
+pub(crate) const SHARED_COLUMNS: usize = 128;
+
 /// A·v for a symmetric matrix with both triangles, each entry rounded once.
-pub(crate) fn symmetric_product(a: &Mat<f64>, v: &Mat<f64>) -> Mat<f64> {
-    let mut product = Mat::zeros(a.nrows(), v.ncols());
-    for j in 0..a.ncols() {
-        for output in 0..v.ncols() {
-            product[(j, output)] = long_dot(a.col_as_slice(j), v.col_as_slice(output), &[]).value();
-        }
-    }
-    product
+pub(crate) fn symmetric_product(a: &Mat<f64>, v: &Mat<f64>, par: Par) -> Mat<f64> {
+    let entry = |j: usize, output: usize| long_dot(a.col_as_slice(j), v.col_as_slice(output), &[]).value();
+    let outputs = 0..v.ncols();
+    let lines = super::by_stretches(a.ncols(), SHARED_COLUMNS, par, |columns| {
+        columns.flat_map(|j| outputs.clone().map(move |output| entry(j, output))).collect::<Vec<f64>>()
+    })
+    .concat();
+    Mat::from_fn(a.nrows(), v.ncols(), |j, output| lines[j * v.ncols() + output])
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ mod growing_cholesky;
 mod lanczos;
 mod lane_products;
 mod lane_rows;
+mod shared_work;
 mod single;
 mod single_solve;
 
 pub(crate) use cg::{CgSettings, by_diagonal, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
 pub(crate) use compensated::{
-    DoubleWord, long_add, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
+    DoubleWord, SHARED_COLUMNS, long_add, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
 pub(crate) use exponential::{exponentials_in_place, single_exponential};
 pub(crate) use few_vectors::{add_few_shares, few_scores};
@@ -27,6 +28,7 @@ pub(crate) use growing_cholesky::GrowingCholesky;
 pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
 pub(crate) use lane_products::{SideBySide, lower_products};
 pub(crate) use lane_rows::{BLOCK_ROWS, LaneRows, LaneVectors, SINGLE_UNIT};
+pub(crate) use shared_work::{by_stretches, column_groups, copy_lower, copy_transposed, share_work};
 pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};

@@ -81,6 +81,20 @@ impl Basis {
                 row.features.each(|j, x| first[j] = x);
             }
             count += 1.0;
+            if let RowRef::Dense64(x) = row.features {
+                widest(
+                    #[inline(always)]
+                    || {
+                        let moments = sum.iter_mut().zip(square.iter_mut());
+                        for ((sum, square), (x, first)) in moments.zip(x.iter().zip(&first)) {
+                            let d = x - first;
+                            *sum += d;
+                            *square += d * d;
+                        }
+                    },
+                );
+                continue;
+            }
             row.features.each(|j, x| {
                 let d = x - first[j];
                 sum[j] += d;

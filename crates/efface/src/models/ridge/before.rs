@@ -20,7 +20,7 @@ impl BodyBefore<'_> {
         let width = factor.width();
         let apart = after.unsupported(None);
         let growth = operator_norm(width, &apart, width as u64 + 5, |v| {
-            factor.sandwich(v, |v| *v = self.body.sums.times(v), par);
+            factor.sandwich(v, |v| *v = self.body.sums.times(v, par), par);
         });
         if growth.is_finite() { growth.max(1.0) } else { f64::INFINITY }
     }

@@ -333,8 +333,9 @@ impl DenseBody {
         ledger: &DistanceLedger,
         theta: &Mat<f64>,
         more: Option<&RidgeChange>,
+        par: Par,
     ) -> GradientSurvey {
-        let (mut gradient, low, mut hidden) = self.survey_words(ledger, theta, more);
+        let (mut gradient, low, mut hidden) = self.survey_words(ledger, theta, more, par);
         gradient += low;
         let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         hidden += 2.0 * UNIT * per_spread * largest_share(&gradient, &self.sums.spread);
@@ -347,13 +348,13 @@ impl DenseBody {
 
     /// An anchor near these parameters, nothing being left to wait: the old one was computed from rows that may be gone by
     /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
-    pub(crate) fn anchor_near(&self, theta: &Mat<f64>) -> Arc<GradientAnchor> {
+    pub(crate) fn anchor_near(&self, theta: &Mat<f64>, par: Par) -> Arc<GradientAnchor> {
         let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| f64::from(theta[(j, c)] as f32));
         if near == self.ledger.anchor.theta {
             return self.ledger.anchor.clone();
         }
         let near = if near.norm_max().is_finite() { near } else { theta.clone() };
-        Arc::new(self.anchor_at(&near))
+        Arc::new(self.anchor_at(&near, par))
     }
 
     /// The anchor at these parameters.
@@ -361,9 +362,9 @@ impl DenseBody {
     /// What the sums may be wrong by on the way there is known in each entry, by the number of their terms, and as an energy. As an
     /// energy it is often less, but grows with every fold by as much as rows that leave could make it grow at worst. So it is kept
     /// by entries unless that says far more.
-    pub(super) fn anchor_at(&self, theta: &Mat<f64>) -> GradientAnchor {
+    pub(super) fn anchor_at(&self, theta: &Mat<f64>, par: Par) -> GradientAnchor {
         const FAR_MORE: f64 = 8.0;
-        let SettledGradient { gradient, low, way } = self.settled_gradient(&self.ledger, theta);
+        let SettledGradient { gradient, low, way } = self.settled_gradient(&self.ledger, theta, par);
         let GradientAnchor { mut error, mut spread_error, .. } = *self.ledger.anchor;
         let per_spread = self.ledger.quality.energy_of_spread(theta.nrows());
         if way.by_count * per_spread <= FAR_MORE * (way.measured + way.by_entries * per_spread) {
@@ -376,7 +377,7 @@ impl DenseBody {
     }
 
     /// The gradient over the settled rows, from the anchor.
-    fn settled_gradient(&self, ledger: &DistanceLedger, theta: &Mat<f64>) -> SettledGradient {
+    fn settled_gradient(&self, ledger: &DistanceLedger, theta: &Mat<f64>, par: Par) -> SettledGradient {
         let anchor = &ledger.anchor;
         // The way from the anchor in two words: rounding it would cost as much as rounding A.
         let way = theta - &anchor.theta;
@@ -387,7 +388,7 @@ impl DenseBody {
         if way.norm_max() == 0.0 {
             return SettledGradient { gradient, low, way: WayError::default() };
         }
-        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut low);
+        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut low, par);
         let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
         let size = weighted_sum(&way, &self.sums.spread);
         let (fraction, entries) = ledger.quality.settled_sums_error();
@@ -405,9 +406,10 @@ impl DenseBody {
         ledger: &DistanceLedger,
         theta: &Mat<f64>,
         more: Option<&RidgeChange>,
+        par: Par,
     ) -> (Mat<f64>, Mat<f64>, f64) {
         let anchor = &ledger.anchor;
-        let SettledGradient { mut gradient, mut low, way } = self.settled_gradient(ledger, theta);
+        let SettledGradient { mut gradient, mut low, way } = self.settled_gradient(ledger, theta, par);
         let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         let growth = ledger.waiting_growth.sqrt();
         // By the number of terms in the sums, or by what was measured of them, whichever says less.

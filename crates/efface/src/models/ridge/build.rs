@@ -16,6 +16,7 @@ use super::before::BodyBefore;
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor, GradientSurvey};
 use super::curvature::{CurvatureSolver, KeptSource, factor_of};
 use super::dense::{DenseBody, HOPELESS, clear};
+use super::gather::UnfactoredSums;
 use super::gathered::GatheredRows;
 use super::probes::ErrorProbes;
 use super::refine::{RefinementPlan, WORTH_IT, refine};
@@ -68,12 +69,12 @@ impl RidgeFrame {
     pub(crate) fn build(
         &self,
         form: Form,
-        sums: RidgeSums,
+        sums: impl Into<UnfactoredSums>,
         before: Option<BodyBefore<'_>>,
         rows: &RowsIfNeeded<'_>,
     ) -> Result<BuiltBody> {
         let par = par(self.settings.threads);
-        let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
+        let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums.into(), rows)?;
         let anchor = before.map(|before| before.carried_to(&mut body, kept_factor.as_ref(), par));
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
@@ -145,7 +146,7 @@ impl RidgeFrame {
             body.ledger.distance = self.basis.caller_norm(&(theta - &minimum)) * (1.0 + 1e-9);
             return Ok(body);
         }
-        let survey = body.survey(&body.ledger, theta, None);
+        let survey = body.survey(&body.ledger, theta, None, par);
         let solved = body.solve(&survey.gradient, None, par);
         body.ledger.note(&survey, &solved, &self.basis);
         if distance.is_finite() {
@@ -179,7 +180,8 @@ impl RidgeFrame {
         };
         let (sums, anchor) = body.settled(self, &left);
         let before = BodyBefore { body: &body, anchor };
-        let FactoredSums { body: mut next, kept_factor, .. } = self.factored(body.form(), sums, rows)?;
+        let FactoredSums { body: mut next, kept_factor, .. } =
+            self.factored(body.form(), sums.into(), rows)?;
         next.ledger.anchor = Arc::new(before.carried_to(&mut next, kept_factor.as_ref(), par));
         next.ledger.at_optimum = at_optimum;
         next.ledger.refactorisations = refactorisations;
@@ -187,7 +189,7 @@ impl RidgeFrame {
     }
 
     /// The factor of sums that make sense.
-    fn factor(&self, sums: &RidgeSums) -> Result<Cholesky> {
+    fn factor(&self, sums: &RidgeSums, room: Option<Mat<f64>>) -> Result<Cholesky> {
         if !sums.is_finite() {
             return Err(Error::Overflow);
         }
@@ -195,13 +197,14 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        factor_of(sums, &self.penalty, self.engine.as_deref(), par(self.settings.threads))
+        factor_of(sums, &self.penalty, self.engine.as_deref(), room, par(self.settings.threads))
     }
 
     /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
-        let factor = self.factor(&sums)?;
-        let probes = ErrorProbes::new(&factor);
+    fn factored(&self, form: Form, sums: UnfactoredSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
+        let UnfactoredSums { sums, room } = sums;
+        let factor = self.factor(&sums, room)?;
+        let probes = ErrorProbes::new(&factor, par(self.settings.threads));
         self.solved_by(form, sums, factor, probes, None, rows)
     }
 
@@ -218,16 +221,17 @@ impl RidgeFrame {
         /// So much of a solve may be wrong; with a new factor it is a thousandth of that.
         const WORN_OUT: f64 = 1e-9;
         let mut sums = sums;
+        let par = par(self.settings.threads);
         if let Some(stored) = stored {
-            let probes = ErrorProbes::few(&stored);
+            let probes = ErrorProbes::few(&stored, par);
             let found = self.solved_by(form, sums, stored, probes, norms, rows)?;
             if found.body.ledger.quality.solver_error <= WORN_OUT {
                 return Ok(found);
             }
             sums = Arc::unwrap_or_clone(found.body.sums);
         }
-        let factor = self.factor(&sums)?;
-        let probes = ErrorProbes::few(&factor);
+        let factor = self.factor(&sums, None)?;
+        let probes = ErrorProbes::few(&factor, par);
         self.solved_by(form, sums, factor, probes, norms, rows)
     }
 
@@ -247,11 +251,23 @@ impl RidgeFrame {
         let solver = CurvatureSolver::build(form, factor, &source, par)?;
         let mut body = DenseBody::new(sums, solver);
         let factor = kept_factor.as_ref().or(body.solver.factor());
-        let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
-        let norms = norms.unwrap_or_else(|| {
-            let (caller, spread) = body.curvature_norms(&self.basis, self.settings.lambda, None, par);
-            CurvatureNorms { caller, spread, carried: 1.0 }
-        });
+        let find_error = || factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
+        let find_norms = || {
+            norms.unwrap_or_else(|| {
+                let (caller, spread) = body.curvature_norms(&self.basis, self.settings.lambda, None, par);
+                CurvatureNorms { caller, spread, carried: 1.0 }
+            })
+        };
+        // Norms keep two threads busy; others find out beside them what solves miss.
+        let (solver_error, norms) = if par.degree() > 2 {
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(find_norms);
+                let error = find_error();
+                (error, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        } else {
+            (find_error(), find_norms())
+        };
         body.ledger.quality = body.quality_with(norms, solver_error);
         Ok(FactoredSums { body, probes, kept_factor })
     }
@@ -285,7 +301,8 @@ impl DenseBody {
         let unsupported = self.unsupported(None);
         let mut ledger = self.ledger.clone();
         let plan = RefinementPlan { goal, least: 1, most: 3 };
-        let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None));
+        let mut survey =
+            |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None, par));
         let solve = |gradient: &Mat<f64>| self.solve(gradient, None, par);
         refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
         self.ledger = ledger;
@@ -403,7 +420,7 @@ impl StoredQuality<'_> {
     fn refine_by_rows(&mut self, theta: &mut Mat<f64>) -> Result<()> {
         let basis = &self.frame.basis;
         let unsupported = self.body.unsupported(None);
-        let (weight, _) = self.pass.weight_and_sums()?;
+        let weight = self.pass.weight()?;
         let mut ledger = self.body.ledger.clone();
         let body = &*self.body;
         let pass = &self.pass;

@@ -104,7 +104,7 @@ impl CurvatureSolver {
     ) -> Result<bool> {
         let width = after.a.nrows();
         let par = crate::linalg::par(frame.settings.threads);
-        let refactor = || factor_of(after, &frame.penalty, None, par);
+        let refactor = || factor_of(after, &frame.penalty, None, None, par);
         // Beyond a quarter of the width, updating costs more than factoring.
         let cheaper = change.signs.len() * 4 > width;
         let asked = fresh;
@@ -195,11 +195,12 @@ impl CurvatureSolver {
 }
 
 /// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the diagonal: what that costs is
-/// measured with everything else that the solver misses.
+/// measured with everything else that the solver misses. The factor comes to lie in `room`, where there is one.
 pub(crate) fn factor_of(
     sums: &RidgeSums,
     penalty: &RidgePenalty,
     engine: Option<&dyn GramEngine>,
+    room: Option<Mat<f64>>,
     par: Par,
 ) -> Result<Cholesky> {
     let width = sums.a.nrows();
@@ -207,7 +208,11 @@ pub(crate) fn factor_of(
         Some(engine) => Cholesky::factor_by(&sums.a, |j| penalty.is_free(j), engine)?,
         None => None,
     };
-    let factored = elsewhere.unwrap_or_else(|| Cholesky::factor(&sums.a, |j| penalty.is_free(j), par));
+    let here = || match room {
+        Some(room) => Cholesky::factor_into(room, &sums.a, |j| penalty.is_free(j), par),
+        None => Cholesky::factor(&sums.a, |j| penalty.is_free(j), par),
+    };
+    let factored = elsewhere.unwrap_or_else(here);
     let pivot = match factored {
         Ok(factor) => return Ok(factor),
         Err(pivot) => pivot,

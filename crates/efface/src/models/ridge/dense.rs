@@ -15,6 +15,7 @@ use super::build::{BuiltBody, RidgeFrame};
 use super::change::{LongResiduals, RidgeChange};
 use super::curvature::{CurvatureSolver, factor_of};
 use super::fold::PartialFold;
+use super::gather::UnfactoredSums;
 use super::refine::{RefinementPlan, refine};
 use super::sums::{RidgeSums, SignedRows};
 use super::waiting::{WaitingChanges, joint_growth};
@@ -72,7 +73,7 @@ pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeMod
     let mut frame = RidgeFrame::new(*settings, Arc::new(basis), Arc::new(penalty));
     frame.engine = rows.gram_engine().cloned();
     let threads = par(settings.threads);
-    let sums = RidgeSums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
+    let sums = UnfactoredSums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
     let BuiltBody { body, theta, reread } =
         frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
     Ok((frame.model(theta, rows.len(), body), reread))
@@ -135,7 +136,7 @@ impl DenseBody {
         let par = par(model.settings.threads);
         let mut theta = model.theta.clone();
         for _ in 0..2 {
-            let gradient = self.survey(&self.ledger, &theta, None).gradient;
+            let gradient = self.survey(&self.ledger, &theta, None, par).gradient;
             theta -= self.solve(&gradient, None, par);
         }
         clear(&mut theta, &self.unsupported(None));
@@ -282,8 +283,9 @@ impl DenseBody {
             self.count_directions(&mut ledger, &change);
             let unsupported = self.unsupported(Some(&change.rows));
             let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
-            let mut survey =
-                |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, Some(&change)));
+            let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
+                Ok(self.survey(ledger, theta, Some(&change), par))
+            };
             let solve = |gradient: &Mat<f64>| self.solve(gradient, Some(&change), par);
             let mut improve = |ledger: &mut DistanceLedger, theta: &mut Mat<f64>| {
                 refine(ledger, theta, &model.basis, &unsupported, plan, &mut survey, &solve)
@@ -371,7 +373,7 @@ impl DenseBody {
         }
         if ledger.relative(&model.basis, &exact) > model.settings.tolerance {
             self.tighten(&mut ledger, &model.frame(), &change, par);
-            let survey = self.survey(&ledger, &exact, Some(&change));
+            let survey = self.survey(&ledger, &exact, Some(&change), par);
             let solved = self.solve(&survey.gradient, Some(&change), par);
             ledger.note(&survey, &solved, &model.basis);
         }
@@ -457,7 +459,7 @@ impl DenseBody {
             return Ok(updated);
         }
         let (sums, _) = self.settled(&model.frame(), rows);
-        factor_of(&sums, &model.penalty, None, par)
+        factor_of(&sums, &model.penalty, None, None, par)
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 

@@ -132,7 +132,7 @@ impl PartialFold {
                 } else {
                     self.sums.complete(&self.rows);
                     let factor = factor.finish(&self.sums.sums().a, |j| frame.penalty.is_free(j))?;
-                    let probes = ErrorProbes::new(&factor);
+                    let probes = ErrorProbes::new(&factor, threads(square));
                     FoldStage::Probes { factor, probes, probed: 0, solver_error: 0.0 }
                 }
             }
@@ -282,14 +282,15 @@ impl DenseBody {
 
     /// Moves the anchor to the parameters, and finds out what their bound is: both take the same product.
     fn anchor_here(&mut self, frame: &RidgeFrame, theta: &Mat<f64>, known_distance: f64) {
-        let anchor = self.anchor_at(theta);
+        let par = par(frame.settings.threads);
+        let anchor = self.anchor_at(theta, par);
         let carried = self.ledger.energy;
         self.ledger.anchor = Arc::new(anchor);
         if !self.ledger.at_optimum {
             return;
         }
-        let survey = self.survey(&self.ledger, theta, None);
-        let solved = self.solve(&survey.gradient, None, par(frame.settings.threads));
+        let survey = self.survey(&self.ledger, theta, None, par);
+        let solved = self.solve(&survey.gradient, None, par);
         self.ledger.note(&survey, &solved, &frame.basis);
         // What was known before is still true, and may say more.
         self.ledger.energy = self.ledger.energy.min(carried);

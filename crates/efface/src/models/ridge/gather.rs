@@ -2,12 +2,13 @@
 //! block, and the block is multiplied with itself.
 //!
 //! Where A is small, every thread has sums of its own over a stretch of the rows, which are added up at the end. Where it is
-//! large, all threads write one block and then share its product.
+//! large, all threads share blocks and their products (`tiled_sums.rs`).
 
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
 use super::sums::RidgeSums;
+use super::tiled_sums::TiledSums;
 use crate::error::Result;
 use crate::linalg::{UNIT, add_scaled, coarse, mirror_lower, multiply, multiply_lower, widest};
 use crate::rows::{RowRef, RowStore, RowView, Rows};
@@ -34,17 +35,45 @@ const TOLD: usize = 512;
 /// Up to so many outputs, b is made row by row, while the row is at hand.
 const FEW_OUTPUTS: usize = 4;
 
+/// Sums that are to be factored.
+pub(crate) struct UnfactoredSums {
+    pub(crate) sums: RidgeSums,
+    /// A matrix for the factor, where one was made beside the sums. The system takes its time to hand out so much memory.
+    pub(crate) room: Option<Mat<f64>>,
+}
+
+impl From<RidgeSums> for UnfactoredSums {
+    fn from(sums: RidgeSums) -> Self {
+        Self { sums, room: None }
+    }
+}
+
+impl UnfactoredSums {
+    /// As [`RidgeSums::gather`], for a fit, which factors the sums.
+    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
+        if SumsSweep::is_tiled(rows, basis, par) && rows.gram_engine().is_none() {
+            let (all, room) = SumsSweep::tiled(rows, basis, par, true)?;
+            return Ok(Self { sums: all.completed(penalty), room });
+        }
+        Ok(RidgeSums::gather(rows, basis, penalty, par)?.into())
+    }
+}
+
 impl RidgeSums {
     /// Sums over all rows, unless it is told to stop. Memory: A and b, and one block of rows no larger than A; for models of up
-    /// to 1,024 columns that a thread.
+    /// to 1,024 columns that a thread, and for wider ones on several threads two blocks and half of A beside them.
     pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
-        if let Some((sums, terms, targets)) = Self::by_device(rows, basis, par)? {
+        if let Some((mut sums, terms, targets)) = Self::by_device(rows, basis, par)? {
+            mirror_lower(sums.a.as_mut());
             return Ok(sums.completed(terms, targets, penalty));
+        }
+        if SumsSweep::is_tiled(rows, basis, par) {
+            return Ok(SumsSweep::tiled(rows, basis, par, false)?.0.completed(penalty));
         }
         let threads = par.degree().max(1);
         let slots = rows.slot_count();
         let share = slots.div_ceil(threads).max(4 * NARROW_BLOCK);
-        let all = if basis.width() <= NARROW && share < slots {
+        let mut all = if basis.width() <= NARROW && share < slots {
             let sweep = |start: usize| {
                 let mut part = SumsSweep::new(rows, basis, NARROW_BLOCK, Par::Seq);
                 part.add(start..(start + share).min(slots))?;
@@ -72,17 +101,11 @@ impl RidgeSums {
             all.add(0..slots)?;
             all
         };
-        let SumsSweep { sums, mut terms, sparse_rows, weighted, targets, .. } = all;
-        if sparse_rows {
-            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
-            // rows, without error unless they have weights.
-            let first = (basis.intercept && !weighted) as usize;
-            terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
-        }
-        Ok(sums.completed(terms, targets, penalty))
+        mirror_lower(all.sums.a.as_mut());
+        Ok(all.completed(penalty))
     }
 
-    /// The sums with their penalty and both triangles, given the lower one, the most terms of an entry, and Σwy².
+    /// The sums with their penalty, given both triangles, the most terms of an entry, and Σwy².
     fn completed(mut self, terms: usize, targets: f64, penalty: &[f64]) -> Self {
         for (j, penalty) in penalty.iter().enumerate() {
             self.a[(j, j)] += penalty;
@@ -91,7 +114,6 @@ impl RidgeSums {
         self.charge = UNIT * (terms as f64 + 12.0);
         self.b_charge = self.charge;
         self.target_spread = coarse(targets.sqrt());
-        mirror_lower(self.a.as_mut());
         self.note();
         self
     }
@@ -138,6 +160,8 @@ struct SumsSweep<'a> {
     /// The block, row after row, and its targets; empty until a row needs it.
     x: Vec<f64>,
     y: Mat<f64>,
+    /// A, while it is made in tiles.
+    tiles: Option<TiledSums>,
     /// Σ wy².
     targets: f64,
     weighted: bool,
@@ -153,14 +177,56 @@ struct SumsSweep<'a> {
 
 impl<'a> SumsSweep<'a> {
     fn new(rows: &'a Rows, basis: &'a Basis, block: usize, par: Par) -> Self {
+        Self::into_sums(RidgeSums::zero(basis.width(), rows.outputs()), rows, basis, block, par)
+    }
+
+    /// Whether several threads make the sums in tiles.
+    fn is_tiled(rows: &Rows, basis: &Basis, par: Par) -> bool {
+        par.degree() > 1 && basis.width() > NARROW && !rows.is_sparse()
+    }
+
+    /// The sums of all rows, both triangles, made in tiles; with `room` also a matrix of zeros of the same size.
+    fn tiled(rows: &'a Rows, basis: &'a Basis, par: Par, room: bool) -> Result<(Self, Option<Mat<f64>>)> {
+        let width = basis.width();
+        std::thread::scope(|scope| {
+            let zeros = move || Mat::<f64>::zeros(width, width);
+            let matrices = scope.spawn(move || (zeros(), room.then(zeros)));
+            let empty = RidgeSums::without_matrix(width, rows.outputs());
+            let mut all = Self::into_sums(empty, rows, basis, WIDE_BLOCK, par);
+            all.tiles = Some(TiledSums::new(width, all.block));
+            let done = all.add(0..rows.slot_count());
+            let (a, room) = matrices.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            done?;
+            all.sums.a = a;
+            if let Some(tiles) = all.tiles.take() {
+                tiles.finish(all.sums.a.as_mut(), par);
+            }
+            Ok((all, room))
+        })
+    }
+
+    /// The sums with their penalty, given both triangles.
+    fn completed(self, penalty: &[f64]) -> RidgeSums {
+        let Self { sums, mut terms, basis, sparse_rows, weighted, targets, .. } = self;
+        if sparse_rows {
+            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
+            // rows, without error unless they have weights.
+            let first = (basis.intercept && !weighted) as usize;
+            terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
+        }
+        sums.completed(terms, targets, penalty)
+    }
+
+    fn into_sums(sums: RidgeSums, rows: &'a Rows, basis: &'a Basis, block: usize, par: Par) -> Self {
         Self {
             rows,
             basis,
             par,
             block: block.min(rows.len().max(1)),
-            sums: RidgeSums::zero(basis.width(), rows.outputs()),
+            sums,
             x: Vec::new(),
             y: Mat::new(),
+            tiles: None,
             targets: 0.0,
             weighted: false,
             sparse_rows: false,
@@ -228,7 +294,9 @@ impl<'a> SumsSweep<'a> {
         }
         let width = self.basis.width();
         if self.terms == 0 {
-            self.x = vec![0.0; width * self.block];
+            if self.tiles.is_none() {
+                self.x = vec![0.0; width * self.block];
+            }
             self.y = Mat::zeros(self.block, self.rows.outputs());
             self.terms = self.block;
         }
@@ -241,7 +309,6 @@ impl<'a> SumsSweep<'a> {
         let basis = self.basis;
         let outputs = self.rows.outputs();
         let by_row = outputs <= FEW_OUTPUTS;
-        let share = ShareOfRows { width, rows, par: self.par };
         let write = |x: &mut [f64], rows: &[RowView<'_>]| {
             let mut support = vec![0u64; width];
             let mut b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
@@ -255,15 +322,27 @@ impl<'a> SumsSweep<'a> {
             }
             (support, b)
         };
-        let parts = share.write(&mut self.x[..width * filled], &write);
+        let parts = match &mut self.tiles {
+            Some(tiles) => tiles.add_block(rows, self.par, &write),
+            None => {
+                let share = ShareOfRows { width, rows, par: self.par };
+                share.write(&mut self.x[..width * filled], &write)
+            }
+        };
         // The block's own b first, so that a sum over all rows has no more terms than a block and as many as there are blocks.
         let mut block_b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
         for (support, b) in &parts {
             self.sums.support.iter_mut().zip(support).for_each(|(sum, count)| *sum += count);
             block_b += b;
         }
-        let xt = MatRef::from_column_major_slice(&self.x[..width * filled], width, filled);
-        multiply_lower(self.sums.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, self.par);
+        let xt = match &self.tiles {
+            Some(tiles) => tiles.last_block(),
+            None => {
+                let xt = MatRef::from_column_major_slice(&self.x[..width * filled], width, filled);
+                multiply_lower(self.sums.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, self.par);
+                xt
+            }
+        };
         if by_row {
             self.sums.b += block_b;
         } else {

@@ -35,6 +35,7 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 pub(crate) mod sums;
+mod tiled_sums;
 mod waiting;
 pub(crate) mod wide;
 

@@ -30,28 +30,28 @@ pub(crate) struct ErrorProbes {
 }
 
 impl ErrorProbes {
-    pub(crate) fn new(factor: &Cholesky) -> Self {
-        Self::of(factor, PROBES, PROBE_SAFETY)
+    pub(crate) fn new(factor: &Cholesky, par: Par) -> Self {
+        Self::of(factor, PROBES, PROBE_SAFETY, par)
     }
 
     /// Fewer of them, which say less: for who needs to know it for one request.
-    pub(crate) fn few(factor: &Cholesky) -> Self {
-        Self::of(factor, FEW_PROBES, FEW_SAFETY)
+    pub(crate) fn few(factor: &Cholesky, par: Par) -> Self {
+        Self::of(factor, FEW_PROBES, FEW_SAFETY, par)
     }
 
-    fn of(factor: &Cholesky, count: usize, safety: f64) -> Self {
+    fn of(factor: &Cholesky, count: usize, safety: f64, par: Par) -> Self {
         let width = factor.width();
         let mut rng = random::seeded(width as u64 ^ 0x5eed);
         let random = Mat::from_fn(width, count, |_, _| StandardNormal.sample(&mut rng));
-        Self { vectors: factor.times(&random), safety }
+        Self { vectors: factor.times(&random, par), safety }
     }
 
     /// At least the fraction by which solves with Â miss; see [`CurvatureQuality::solver_error`].
     pub(crate) fn solver_error(&self, body: &DenseBody, factor: &Cholesky, par: Par) -> f64 {
         let mut solved = self.vectors.clone();
         body.solver.solve(solved.as_mut(), par);
-        let missed = body.sums.times(&solved) - &self.vectors;
-        self.safety * Self::energy(missed, factor)
+        let missed = body.sums.times(&solved, par) - &self.vectors;
+        self.safety * Self::energy(missed, factor, par)
     }
 
     /// What one of the vectors tells of it: the largest of all is at least that fraction.
@@ -65,7 +65,7 @@ impl ErrorProbes {
         let vector = self.vectors.as_ref().subcols(probe, 1);
         let mut solved = vector.to_owned();
         factor.solve(solved.as_mut(), par);
-        self.safety * Self::energy(sums.times(&solved) - vector, factor)
+        self.safety * Self::energy(sums.times(&solved, par) - vector, factor, par)
     }
 
     /// At least the fraction by which the sums are wrong, found by a pass over the rows.
@@ -78,13 +78,13 @@ impl ErrorProbes {
     ) -> Result<f64> {
         let mut solved = self.vectors.as_ref().subcols(0, FEW_PROBES).to_owned();
         body.solver.solve(solved.as_mut(), par);
-        let missed = pass.gradient(&solved, false)?.values - body.sums.times(&solved);
-        Ok(FEW_SAFETY * Self::energy(missed, factor))
+        let missed = pass.gradient(&solved, false)?.values - body.sums.times(&solved, par);
+        Ok(FEW_SAFETY * Self::energy(missed, factor, par))
     }
 
     /// The largest energy norm among vectors.
-    fn energy(mut missed: Mat<f64>, factor: &Cholesky) -> f64 {
-        factor.half_solve(missed.as_mut());
+    fn energy(mut missed: Mat<f64>, factor: &Cholesky, par: Par) -> f64 {
+        factor.half_solve_by(missed.as_mut(), par);
         let largest = (0..missed.ncols()).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
         if missed.has_nan() { f64::INFINITY } else { largest }
     }
@@ -95,12 +95,12 @@ impl DenseBody {
     /// kept. The random vectors are those of A before the change, which in every direction are no smaller than
     /// those of A after it.
     pub(super) fn solver_error_through(&self, change: &RidgeChange, par: Par) -> Option<f64> {
-        let mut vectors = ErrorProbes::new(self.solver.factor()?).vectors;
+        let mut vectors = ErrorProbes::new(self.solver.factor()?, par).vectors;
         let apart = self.unsupported(Some(&change.rows));
         clear(&mut vectors, &apart);
         let mut solved = self.solve(&vectors, Some(change), par);
         clear(&mut solved, &apart);
-        let mut missed = self.sums.times(&solved) - &vectors;
+        let mut missed = self.sums.times(&solved, par) - &vectors;
         for rows in self.pending.iter().map(|waiting| &waiting.rows).chain(std::iter::once(&change.rows)) {
             let mut along = Mat::zeros(rows.signs.len(), PROBES);
             multiply(along.as_mut(), Accum::Replace, rows.xt.as_ref().transpose(), solved.as_ref(), 1.0, par);

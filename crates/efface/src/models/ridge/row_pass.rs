@@ -148,6 +148,15 @@ impl RowPass<'_> {
         self.kept.len() + new - self.gone.len()
     }
 
+    /// Σw.
+    pub(crate) fn weight(&self) -> Result<f64> {
+        let mut weight = DoubleWord::default();
+        for (source, slots) in self.stretches() {
+            self.visit(source, slots, &mut |row| weight = weight.plus(DoubleWord::new(row.weight)))?;
+        }
+        Ok(weight.value())
+    }
+
     /// Σw and Σ w·x per feature, in the caller's coordinates.
     pub(crate) fn weight_and_sums(&self) -> Result<(f64, Vec<f64>)> {
         let mut weight = DoubleWord::default();

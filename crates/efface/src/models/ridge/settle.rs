@@ -65,7 +65,7 @@ impl DenseBody {
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
         self.follow_quality(frame, charged, fresh, waiting_growth);
-        self.ledger.anchor = self.anchor_near(theta);
+        self.ledger.anchor = self.anchor_near(theta, par(frame.settings.threads));
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 
@@ -98,7 +98,7 @@ impl DenseBody {
         quality.limit_by_count(&self.sums);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
         quality.solver_error = match self.solver.factor() {
-            Some(factor) => ErrorProbes::few(factor).solver_error(self, factor, par),
+            Some(factor) => ErrorProbes::few(factor, par).solver_error(self, factor, par),
             // No factor is kept beside an inverse: an update of it rounds like a product with it.
             None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
         };

@@ -184,7 +184,7 @@ impl RidgeModel {
             state.support = body.sums.support.clone();
             let ledger = &body.ledger;
             state.spread = body.sums.spread.clone();
-            let anchor = body.anchor_near(&self.theta);
+            let anchor = body.anchor_near(&self.theta, crate::linalg::par(self.settings.threads));
             state.anchor = columns(&anchor.theta);
             state.gradient = columns(&anchor.gradient);
             state.gradient_low = columns(&anchor.gradient_low);

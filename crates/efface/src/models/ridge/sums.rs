@@ -8,7 +8,9 @@
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::long_sums::SplitRows;
-use crate::linalg::{DoubleWord, UNIT, coarse, dot, long_dot, multiply, norm, symmetric_product};
+use crate::linalg::{
+    DoubleWord, SHARED_COLUMNS, UNIT, by_stretches, coarse, dot, long_dot, multiply, norm, symmetric_product,
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct RidgeSums {
@@ -141,8 +143,13 @@ pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
 impl RidgeSums {
     /// The sums of nothing, without a penalty.
     pub(crate) fn zero(width: usize, outputs: usize) -> Self {
+        Self { a: Mat::zeros(width, width), ..Self::without_matrix(width, outputs) }
+    }
+
+    /// The same, and A is still to come.
+    pub(super) fn without_matrix(width: usize, outputs: usize) -> Self {
         Self {
-            a: Mat::zeros(width, width),
+            a: Mat::new(),
             b: Mat::zeros(width, outputs),
             support: vec![0; width],
             scarcest: 0,
@@ -304,10 +311,10 @@ impl RidgeSums {
     }
 
     /// A·v, each entry rounded once.
-    pub(crate) fn times(&self, v: &Mat<f64>) -> Mat<f64> {
-        let mut product = symmetric_product(&self.a, v);
+    pub(crate) fn times(&self, v: &Mat<f64>, par: Par) -> Mat<f64> {
+        let mut product = symmetric_product(&self.a, v, par);
         if let Some(low) = &self.low {
-            multiply(product.as_mut(), Accum::Add, low.as_ref(), v.as_ref(), 1.0, Par::Seq);
+            multiply(product.as_mut(), Accum::Add, low.as_ref(), v.as_ref(), 1.0, par);
         }
         product
     }
@@ -319,16 +326,22 @@ impl RidgeSums {
         v_low: &Mat<f64>,
         high: &mut Mat<f64>,
         low: &mut Mat<f64>,
+        par: Par,
     ) -> f64 {
         let mut along = 0.0;
         for output in 0..v.ncols() {
             let v = v.col_as_slice(output);
             let v_low = v_low.col_as_slice(output);
-            for j in 0..self.a.ncols() {
-                let mut product = long_dot(self.a.col_as_slice(j), v, v_low);
-                if let Some(second) = &self.low {
-                    product = product.plus(DoubleWord::new(dot(second.col_as_slice(j), v)));
+            let entry = |j: usize| {
+                let product = long_dot(self.a.col_as_slice(j), v, v_low);
+                match &self.low {
+                    Some(second) => product.plus(DoubleWord::new(dot(second.col_as_slice(j), v))),
+                    None => product,
                 }
+            };
+            let products =
+                by_stretches(v.len(), SHARED_COLUMNS, par, |columns| columns.map(entry).collect::<Vec<_>>());
+            for (j, product) in products.into_iter().flatten().enumerate() {
                 along += v[j] * product.high;
                 let sum = DoubleWord { high: high[(j, output)], low: low[(j, output)] }.plus(product);
                 high[(j, output)] = sum.high;
