@@ -26,8 +26,12 @@ use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// The relative residual at which conjugate gradients stop and the gradient is computed anew.
 const STEP_ACCURACY: f64 = 1e-9;
+/// Conjugate gradients in ordinary numbers are not asked for less than this.
+const LEAST_ACCURACY: f64 = 1e-13;
 /// How often the gradient is computed anew.
 const MOST_ROUNDS: usize = 8;
+/// The share of the tolerance that parameters are good enough with.
+const ENOUGH: f64 = 0.25;
 /// The share of the work that is left which a round is taken for.
 const FIRST_ROUND: f64 = 0.75;
 
@@ -230,13 +234,14 @@ impl<'a> RowOperator<'a> {
             if bound.absolute < best.1 || best.1.is_infinite() {
                 best = (high.clone(), bound.absolute, WideBody { bound, iterations });
             }
-            if bound.relative <= 0.25 * ridge.tolerance || !pays && best.1.is_finite() {
+            if bound.relative <= ENOUGH * ridge.tolerance || !pays && best.1.is_finite() {
                 break;
             }
             // Most fits are done after the first round; nobody knows how many follow.
             let next = done + FIRST_ROUND * (1.0 - done);
-            let (step, taken, left) =
-                self.solve(&gradient, &facts.diagonal, STEP_ACCURACY, ridge, done..next)?;
+            let away = bound.absolute / self.basis.caller_norm(&high);
+            let accuracy = round_accuracy(away, ridge.tolerance);
+            let (step, taken, left) = self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
             done = next;
             iterations += taken;
             unfinished = left;
@@ -294,6 +299,17 @@ impl<'a> RowOperator<'a> {
             (zt, iterations, None) => Ok((zt, iterations)),
         }
     }
+}
+
+/// The relative residual that a round goes to, from parameters that are so far from the minimum as a share of their norm.
+///
+/// A round leaves about the same share of that distance as of the gradient. A fit begins nowhere and takes two rounds or more. A request
+/// begins near its end, and where the digits of one round would only just miss the tolerance, a second one would bring as many
+/// again that nobody asked for: then the first goes on instead, to a thousandth of the tolerance.
+fn round_accuracy(away: f64, tolerance: f64) -> f64 {
+    let is_enough = away * STEP_ACCURACY <= 0.8 * ENOUGH * tolerance;
+    let further = tolerance / 1024.0 / away;
+    if is_enough || !(LEAST_ACCURACY..STEP_ACCURACY).contains(&further) { STEP_ACCURACY } else { further }
 }
 
 /// A row times a vector, in several lanes: one sum of all terms would wait for every addition before the next.
@@ -415,5 +431,22 @@ impl WideBody {
 
     pub(crate) fn precomputed(&self) -> Vec<(&'static str, usize)> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_goes_on_where_it_would_just_miss_the_tolerance() {
+        // A fit from nowhere, and its second round.
+        assert_eq!(round_accuracy(f64::INFINITY, 1e-9), STEP_ACCURACY);
+        assert_eq!(round_accuracy(f64::NAN, 1e-9), STEP_ACCURACY);
+        assert_eq!(round_accuracy(6e-6, 1e-9), STEP_ACCURACY);
+        // A request that one round is enough for, one that it is not, and one that is too far away for either.
+        assert_eq!(round_accuracy(0.05, 1e-9), STEP_ACCURACY);
+        assert!((round_accuracy(1.5, 1e-9) - 1e-9 / 1536.0).abs() < 1e-20);
+        assert_eq!(round_accuracy(50.0, 1e-9), STEP_ACCURACY);
     }
 }
