@@ -172,13 +172,15 @@ class RowBook:
         """After rows came."""
         if not len(rows.ids):
             return
+        if rows.texts is None:
+            self.next = max(self.next, int(rows.ids.max()) + 1)
+            if rows.subjects is None and not self._gone:
+                return
         numbers = rows.ids.tolist()
         if rows.texts is not None:
             if self.texts is None:
                 self.texts = {}
             self.texts.update(zip(numbers, rows.texts))
-        else:
-            self.next = max(self.next, max(numbers) + 1)
         for number, subject in zip(numbers, rows.subjects or ()):
             self._subjects[number] = subject
             self._members.setdefault(subject, set()).add(number)

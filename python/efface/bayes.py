@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_non_negative
 
 from . import _input
@@ -47,12 +48,17 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> None:
         with self._all_or_nothing():
-            X, y = _input.features(self, X, reset=True, y=y)
-            self._check(X)
+            X, y = _input.features(self, X, reset=True, y=y, ensure_all_finite=False)
             found, numbers = classes_of(y, classes)
             self._check_priors(len(found))
             self.classes_ = found
-            self._begin(X, targets(numbers, len(found)), call, _input.weights(sample_weight, X))
+            try:
+                self._begin(X, targets(numbers, len(found)), call, _input.weights(sample_weight, X))
+            except ValueError:
+                # The native half looks at every number in any case. scikit-learn's checks only find the words for what is wrong.
+                assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+                self._check(X)
+                raise
 
     def fit(
         self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None

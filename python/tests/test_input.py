@@ -371,3 +371,30 @@ def test_labels_that_are_new():
         model.partial_fit(X[:1], [7])
     with pytest.raises(ValueError, match="only one class"):
         efface.LogisticRegression().fit(X, np.zeros(40))
+
+
+@pytest.mark.parametrize("made", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [(np.nan, "Input X contains NaN"), (np.inf, "Input X contains infinity"), (-1.0, "Negative values in data")],
+)
+def test_naive_bayes_refuses_in_the_words_of_scikit_learn(made, bad, words):
+    counts = np.ones((6, 3))
+    labels = np.arange(6) % 2 == 0
+    model = efface.MultinomialNB().fit(made(counts), labels)
+    before = model.feature_log_prob_.copy()
+    spoilt = counts.copy()
+    spoilt[4, 1] = bad
+    with pytest.raises(ValueError, match=words):
+        model.fit(made(spoilt), labels)
+    assert (model.feature_log_prob_ == before).all()
+
+
+@pytest.mark.parametrize("labels", [[True, False, True], [True, True, True], [False, False, False]])
+def test_truth_values_are_classes_as_any_other_labels_are(labels):
+    counts = np.arange(9.0).reshape(3, 3)
+    quick = efface.MultinomialNB().fit(counts, np.array(labels))
+    plain = efface.MultinomialNB().fit(counts, [int(label) for label in labels])
+    assert quick.classes_.dtype == np.bool_
+    assert quick.classes_.astype(int).tolist() == plain.classes_.tolist()
+    assert (quick.predict(counts).astype(int) == plain.predict(counts)).all()

@@ -36,7 +36,15 @@ where
 {
     let width = array.shape()[1];
     let values = array.as_slice().map_err(|_| PyTypeError::new_err("X must be contiguous, row after row"))?;
-    let table = py.detach(|| Dense::new(copied(values), width));
+    let table = py.detach(|| {
+        if copying_threads(values) > 1 {
+            return Dense::new(copied(values), width);
+        }
+        let mut room = Vec::with_capacity(values.len());
+        #[cfg(target_os = "linux")]
+        ask_for_large_pages(room.spare_capacity_mut());
+        Dense::copied(values, room, width)
+    });
     Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
 }
 
@@ -64,14 +72,10 @@ where
 /// copying into it. numpy asks for the same. A large one is copied by several threads, because one alone does not fill the way
 /// to memory.
 fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
-    /// Below this many bytes a thread is not worth its start, and more threads than this do not copy faster.
-    const SHARE: usize = 16 << 20;
-    const MOST_THREADS: usize = 8;
     let mut copy = vec![T::default(); values.len()];
     #[cfg(target_os = "linux")]
     ask_for_large_pages(&mut copy);
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let threads = (size_of_val(values) / SHARE).min(cores).min(MOST_THREADS);
+    let threads = copying_threads(values);
     if threads <= 1 {
         copy.copy_from_slice(values);
         return copy;
@@ -83,6 +87,15 @@ fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
         }
     });
     copy
+}
+
+/// As many threads as copy an array.
+fn copying_threads<T>(values: &[T]) -> usize {
+    /// Below this many bytes a thread is not worth its start, and more threads than this do not copy faster.
+    const SHARE: usize = 16 << 20;
+    const MOST_THREADS: usize = 8;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    (size_of_val(values) / SHARE).min(cores).min(MOST_THREADS)
 }
 
 #[cfg(target_os = "linux")]

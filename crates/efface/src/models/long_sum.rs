@@ -10,7 +10,7 @@ use crate::linalg::{two_product, two_sum, widest};
 use crate::rows::{RowId, RowRef, RowView, every};
 
 /// The largest feature or weight whose products can be summed without overflow.
-const LARGEST: f64 = 1e60;
+pub(crate) const LARGEST: f64 = 1e60;
 
 /// Below this size the error of a product may itself fall out of the range of f64.
 const TINY: f64 = 1e-280;

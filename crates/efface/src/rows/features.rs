@@ -36,6 +36,8 @@ pub struct Dense<T> {
     values: Vec<T>,
     width: usize,
     rows: usize,
+    /// Whether all numbers are known to be finite.
+    finite: bool,
 }
 
 impl<T: Real> Dense<T> {
@@ -45,7 +47,31 @@ impl<T: Real> Dense<T> {
         if rows * width != values.len() {
             return Err(Error::Shape { what: "dense values", found: values.len(), expected: rows * width });
         }
-        Ok(Self { values, width, rows })
+        Ok(Self { values, width, rows, finite: false })
+    }
+
+    /// A table of a copy of `values`, which is made in `room`, whatever that held. Each number is looked at as it is copied.
+    /// Numbers that are not finite are refused where the table becomes rows, as in [`new`](Self::new); those that are known to
+    /// be finite are not gone through again.
+    pub fn copied(values: &[T], mut room: Vec<T>, width: usize) -> Result<Self> {
+        room.clear();
+        // In one loop: what was copied in a piece may be out of the nearest cache again before it can be looked at.
+        let finite = widest(
+            #[inline(always)]
+            || {
+                let mut finite = true;
+                room.extend(values.iter().map(|x| {
+                    finite &= (*x).into().is_finite();
+                    *x
+                }));
+                finite
+            },
+        );
+        Ok(Self { finite, ..Self::new(room, width)? })
+    }
+
+    fn is_finite(&self) -> bool {
+        self.finite || every(&self.values, f64::is_finite)
     }
 
     fn row(&self, slot: usize) -> &[T] {
@@ -383,8 +409,8 @@ impl Features {
     pub(super) fn first_not_finite(&self) -> Option<(usize, usize, f64)> {
         // Almost always every value is finite: a fast scan decides that, and the place is searched only if it fails.
         let fine = match self {
-            Self::Dense64(t) => every(&t.values, f64::is_finite),
-            Self::Dense32(t) => every(&t.values, f64::is_finite),
+            Self::Dense64(t) => t.is_finite(),
+            Self::Dense32(t) => t.is_finite(),
             Self::Sparse64(t) => every(&t.values, f64::is_finite),
             Self::Sparse32(t) => every(&t.values, f64::is_finite),
             Self::WordIds(_) => true,
@@ -428,12 +454,18 @@ impl Features {
     pub(super) fn empty_like(&self, rows: usize) -> Self {
         let width = self.width();
         match self {
-            Self::Dense64(_) => {
-                Self::Dense64(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 })
-            }
-            Self::Dense32(_) => {
-                Self::Dense32(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 })
-            }
+            Self::Dense64(_) => Self::Dense64(Dense {
+                values: Vec::with_capacity(rows * width),
+                width,
+                rows: 0,
+                finite: false,
+            }),
+            Self::Dense32(_) => Self::Dense32(Dense {
+                values: Vec::with_capacity(rows * width),
+                width,
+                rows: 0,
+                finite: false,
+            }),
             Self::Sparse64(_) => Self::Sparse64(Csr::new(width)),
             Self::Sparse32(_) => Self::Sparse32(Csr::new(width)),
             Self::WordIds(_) => Self::WordIds(WordIds::new(width)),
@@ -443,8 +475,8 @@ impl Features {
     /// A table of no rows, of the kind of one row.
     pub(super) fn empty_for(row: RowRef<'_>, width: usize) -> Self {
         match row {
-            RowRef::Dense64(_) => Self::Dense64(Dense { values: Vec::new(), width, rows: 0 }),
-            RowRef::Dense32(_) => Self::Dense32(Dense { values: Vec::new(), width, rows: 0 }),
+            RowRef::Dense64(_) => Self::Dense64(Dense { values: Vec::new(), width, rows: 0, finite: false }),
+            RowRef::Dense32(_) => Self::Dense32(Dense { values: Vec::new(), width, rows: 0, finite: false }),
             RowRef::Sparse64(..) => Self::Sparse64(Csr::new(width)),
             RowRef::Sparse32(..) => Self::Sparse32(Csr::new(width)),
             RowRef::WordIds(_) => Self::WordIds(WordIds::new(width)),
@@ -464,6 +496,7 @@ impl Features {
     pub(super) fn push(&mut self, row: RowRef<'_>) {
         fn dense<T: Real>(t: &mut Dense<T>, row: RowRef<'_>) {
             let start = t.values.len();
+            t.finite = false;
             t.values.resize(start + t.width, T::default());
             row.each(|j, x| t.values[start + j] = T::from_f64(x));
             t.rows += 1;
@@ -484,5 +517,30 @@ impl Features {
             Self::Sparse32(t) => sparse(t, row),
             Self::WordIds(t) => t.extend(row.word_ids().unwrap_or_default()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RowId, Rows};
+
+    #[test]
+    fn a_copied_table_is_that_of_its_values_and_what_is_not_finite_is_refused_all_the_same() {
+        let values: Vec<f64> = (0..3000).map(|i| f64::from(i % 7)).collect();
+        let room = vec![9.0; 5];
+        let copied = Dense::copied(&values, room, 3).unwrap();
+        assert!(copied.finite);
+        assert_eq!(copied.values, values);
+        assert!(Dense::copied(&values, Vec::new(), 7).is_err(), "no whole number of rows");
+        for bad in [f64::NAN, f64::INFINITY] {
+            let mut spoilt = values.clone();
+            spoilt[2999] = bad;
+            let table = Dense::copied(&spoilt, Vec::new(), 3).unwrap();
+            let refused = Rows::new(table, vec![0.0; 1000], 1);
+            assert!(matches!(refused, Err(Error::NotFinite { row: RowId(999), .. })));
+        }
+        let single: Vec<f32> = vec![1.0, f32::NAN];
+        assert!(Rows::new(Dense::copied(&single, Vec::new(), 1).unwrap(), vec![0.0; 2], 1).is_err());
     }
 }

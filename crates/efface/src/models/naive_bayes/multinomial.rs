@@ -11,7 +11,7 @@ use super::NaiveBayes;
 use super::rule::Rule;
 use super::tally::ClassTally;
 use crate::error::{Error, Result};
-use crate::models::long_sum::{LongSum, all, check_size};
+use crate::models::long_sum::{LARGEST, LongSum, all, check_size};
 use crate::rows::{Features, RowView};
 
 /// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
@@ -128,8 +128,9 @@ pub(super) fn check_alpha(alpha: f64) -> Result<()> {
 
 /// Whether the features of a row can be counts.
 pub(super) fn admit_count(view: &RowView<'_>) -> Result<()> {
-    if all(&view.features, |x| x >= 0.0) {
-        return check_size(view);
+    // Both questions in one pass; which it was, and where, is asked only if one of them fails.
+    if view.weight <= LARGEST && all(&view.features, |x| (0.0..=LARGEST).contains(&x)) {
+        return Ok(());
     }
     let mut negative = None;
     view.features.each(|j, x| {
