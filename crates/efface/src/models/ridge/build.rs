@@ -27,7 +27,7 @@ use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::gram::GramEngine;
 use crate::linalg::{CgSettings, Cholesky, UNIT, conjugate_gradients, par};
-use crate::rows::{RowStore, Rows};
+use crate::rows::{RowId, RowStore, Rows};
 
 /// Passes over the rows that refine the parameters.
 const MOST_PASSES: usize = 6;
@@ -74,7 +74,9 @@ impl RidgeFrame {
         rows: &RowsIfNeeded<'_>,
     ) -> Result<BuiltBody> {
         let par = par(self.settings.threads);
-        let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums.into(), rows)?;
+        let is_fit = before.is_none();
+        let found = self.factored(form, sums.into(), rows, is_fit)?;
+        let FactoredSums { mut body, probes, kept_factor, probed } = found;
         let anchor = before.map(|before| before.carried_to(&mut body, kept_factor.as_ref(), par));
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
@@ -84,7 +86,6 @@ impl RidgeFrame {
                 start
             }
         };
-        let is_fit = anchor.is_none();
         let anchor = anchor.unwrap_or_else(|| GradientAnchor::at_zero(&body.sums));
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
@@ -102,15 +103,8 @@ impl RidgeFrame {
             return Ok(BuiltBody { body, theta, reread: None });
         };
         let no_rows = HashSet::new();
-        let pass = RowPass {
-            kept: &rows,
-            gone: &no_rows,
-            new: None,
-            basis: &self.basis,
-            penalty: &self.penalty.values,
-            threads: self.settings.threads,
-        };
-        let mut reading = StoredQuality { frame: self, pass, body: &mut body, par };
+        let pass = self.pass_over(&rows, &no_rows);
+        let mut reading = StoredQuality { frame: self, pass, body: &mut body, probed, par };
         reading.improve(&mut theta, kept_factor.as_ref(), &probes)?;
         Ok(BuiltBody { body, theta, reread: Some(rows.len()) })
     }
@@ -181,7 +175,7 @@ impl RidgeFrame {
         let (sums, anchor) = body.settled(self, &left);
         let before = BodyBefore { body: &body, anchor };
         let FactoredSums { body: mut next, kept_factor, .. } =
-            self.factored(body.form(), sums.into(), rows)?;
+            self.factored(body.form(), sums.into(), rows, false)?;
         next.ledger.anchor = Arc::new(before.carried_to(&mut next, kept_factor.as_ref(), par));
         next.ledger.at_optimum = at_optimum;
         next.ledger.refactorisations = refactorisations;
@@ -200,12 +194,19 @@ impl RidgeFrame {
         factor_of(sums, &self.penalty, self.engine.as_deref(), room, par(self.settings.threads))
     }
 
-    /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: UnfactoredSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
+    /// Sums with their solver, and how good both are. Those of a fit are compared with the rows beside the rest where that is certain
+    /// to be asked for.
+    fn factored(
+        &self,
+        form: Form,
+        sums: UnfactoredSums,
+        rows: &RowsIfNeeded<'_>,
+        is_fit: bool,
+    ) -> Result<FactoredSums> {
         let UnfactoredSums { sums, room } = sums;
         let factor = self.factor(&sums, room)?;
         let probes = ErrorProbes::new(&factor, par(self.settings.threads));
-        self.solved_by(form, sums, factor, probes, None, rows)
+        self.solved_by(form, sums, factor, probes, None, rows, is_fit)
     }
 
     /// The same for stored sums. A stored factor is taken where random vectors find that it is the factor of these sums:
@@ -224,7 +225,7 @@ impl RidgeFrame {
         let par = par(self.settings.threads);
         if let Some(stored) = stored {
             let probes = ErrorProbes::few(&stored, par);
-            let found = self.solved_by(form, sums, stored, probes, norms, rows)?;
+            let found = self.solved_by(form, sums, stored, probes, norms, rows, false)?;
             if found.body.ledger.quality.solver_error <= WORN_OUT {
                 return Ok(found);
             }
@@ -232,10 +233,11 @@ impl RidgeFrame {
         }
         let factor = self.factor(&sums, None)?;
         let probes = ErrorProbes::few(&factor, par);
-        self.solved_by(form, sums, factor, probes, norms, rows)
+        self.solved_by(form, sums, factor, probes, norms, rows, false)
     }
 
     /// Sums with a solver made from their factor. Norms that are known need not be measured.
+    #[expect(clippy::too_many_arguments, reason = "what is known beforehand differs with every caller")]
     fn solved_by(
         &self,
         form: Form,
@@ -244,6 +246,7 @@ impl RidgeFrame {
         probes: ErrorProbes,
         norms: Option<CurvatureNorms>,
         rows: &RowsIfNeeded<'_>,
+        is_fit: bool,
     ) -> Result<FactoredSums> {
         let par = par(self.settings.threads);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
@@ -258,18 +261,55 @@ impl RidgeFrame {
                 CurvatureNorms { caller, spread, carried: 1.0 }
             })
         };
-        // Norms keep two threads busy; others find out beside them what solves miss.
-        let (solver_error, norms) = if par.degree() > 2 {
+        // Norms keep two threads busy; others find out beside them what solves miss, and how wrong the sums are.
+        let (solver_error, norms, probed) = if par.degree() > 2 {
             std::thread::scope(|scope| {
                 let beside = scope.spawn(find_norms);
                 let error = find_error();
-                (error, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
+                let probed = match factor {
+                    Some(factor) if is_fit => self.probed_beside(&body, factor, &probes, rows),
+                    _ => Ok(None),
+                };
+                let norms = beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                probed.map(|probed| (error, norms, probed))
+            })?
         } else {
-            (find_error(), find_norms())
+            (find_error(), find_norms(), None)
         };
         body.ledger.quality = body.quality_with(norms, solver_error);
-        Ok(FactoredSums { body, probes, kept_factor })
+        Ok(FactoredSums { body, probes, kept_factor, probed })
+    }
+
+    /// What a pass over the rows finds of the sums, where a fit is certain to ask for it: where the charge for large requests is too
+    /// much even with the least that the norms of A⁻¹ can be. ‖SA⁻¹S‖ is at least 1, and ‖TA⁻¹Tᵀ‖ at least t_j²/A_jj for every j.
+    fn probed_beside(
+        &self,
+        body: &DenseBody,
+        factor: &Cholesky,
+        probes: &ErrorProbes,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<Option<f64>> {
+        let par = par(self.settings.threads);
+        let first = self.basis.intercept as usize;
+        let least = (0..self.basis.features)
+            .map(|j| self.basis.inverse_scale(j).powi(2) / body.sums.a[(first + j, first + j)])
+            .filter(|share| share.is_finite())
+            .fold(0.0, f64::max);
+        let norms = CurvatureNorms { caller: least, spread: 1.0, carried: 1.0 };
+        let mut theta = body.sums.b.clone();
+        body.solver.solve(theta.as_mut(), par);
+        clear(&mut theta, &body.unsupported(None));
+        let charge = body.charge_with(&body.quality_with(norms, 0.0), &self.basis, &theta) * large(&theta);
+        let is_certain = charge > 2.0 * self.settings.tolerance * ROOM && charge.is_finite();
+        let Some(rows) = (if is_certain { rows()? } else { None }) else { return Ok(None) };
+        let no_rows = HashSet::new();
+        probes.sums_error(body, factor, &self.pass_over(&rows, &no_rows), par).map(Some)
+    }
+
+    /// A pass over all of these rows.
+    fn pass_over<'a>(&'a self, kept: &'a Rows, gone: &'a HashSet<RowId>) -> RowPass<'a> {
+        let threads = self.settings.threads;
+        RowPass { kept, gone, new: None, basis: &self.basis, penalty: &self.penalty.values, threads }
     }
 }
 
@@ -279,6 +319,8 @@ struct FactoredSums {
     probes: ErrorProbes,
     /// The factor, where the solver keeps none.
     kept_factor: Option<Cholesky>,
+    /// How wrong the sums are, where a pass over the rows has found it out.
+    probed: Option<f64>,
 }
 
 /// What was stored of how good a model is.
@@ -311,7 +353,11 @@ impl DenseBody {
 
     /// The relative distance that a typical row's forgetting is charged for errors of the sums.
     fn request_charge(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
-        let quality = &self.ledger.quality;
+        self.charge_with(&self.ledger.quality, basis, theta)
+    }
+
+    /// The same, were curvature known so well.
+    fn charge_with(&self, quality: &CurvatureQuality, basis: &Basis, theta: &Mat<f64>) -> f64 {
         // A column that every row has, such as the intercept's, counts the rows. Fewer make the charge larger.
         let rows = self.sums.support.iter().copied().max().unwrap_or(0).max(1) as f64;
         let leverage = (theta.nrows() as f64 / rows).min(1.0);
@@ -323,7 +369,7 @@ impl DenseBody {
     /// What a large request is charged: one of an eighth as many rows as there are columns. The charge grows with the rows,
     /// because what is wrong with a sum is assumed to be against all of them at once.
     fn large_request_charge(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
-        self.request_charge(basis, theta) * (theta.nrows() as f64 / 8.0).max(1.0)
+        self.request_charge(basis, theta) * large(theta)
     }
 
     fn pass_facts(&self, weight: f64, residual: f64) -> PassFacts<'_> {
@@ -348,11 +394,18 @@ impl DenseBody {
     }
 }
 
+/// As many rows as a large request has.
+fn large(theta: &Mat<f64>) -> f64 {
+    (theta.nrows() as f64 / 8.0).max(1.0)
+}
+
 /// A body that is being improved with its rows at hand.
 struct StoredQuality<'a> {
     frame: &'a RidgeFrame,
     pass: RowPass<'a>,
     body: &'a mut DenseBody,
+    /// How wrong the sums are, where that is known.
+    probed: Option<f64>,
     par: Par,
 }
 
@@ -395,7 +448,10 @@ impl StoredQuality<'_> {
     fn probe_sums(&mut self, kept_factor: Option<&Cholesky>, probes: &ErrorProbes) -> Result<()> {
         let body = &mut *self.body;
         if let Some(factor) = kept_factor.or(body.solver.factor()) {
-            let found = probes.sums_error(body, factor, &self.pass, self.par)?;
+            let found = match self.probed {
+                Some(found) => found,
+                None => probes.sums_error(body, factor, &self.pass, self.par)?,
+            };
             let quality = &mut body.ledger.quality;
             if found < quality.wrong_sums() {
                 quality.sums_error = found;

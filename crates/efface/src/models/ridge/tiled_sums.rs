@@ -132,7 +132,7 @@ impl SumTile {
 mod tests {
     use crate::linalg::{norm, par};
     use crate::models::ridge::gather::UnfactoredSums;
-    use crate::{Dense, Ridge, Rows};
+    use crate::{Claim, Dense, Fit, Form, Ridge, Rows};
 
     #[test]
     fn tiles_make_the_sums_that_one_thread_makes() {
@@ -158,5 +158,20 @@ mod tests {
             let again = gather(3).sums;
             assert_eq!((again.a, again.b), (tiled.a, tiled.b));
         }
+    }
+
+    #[test]
+    fn a_fit_by_several_threads_is_that_of_one() {
+        let (width, count) = (1030, 1500);
+        let entry = |i: usize| ((i * i % 1009) as f64 * 0.37).sin();
+        let x: Vec<f64> = (0..width * count).map(entry).collect();
+        let y: Vec<f64> = (0..count).map(|i| entry(i + 2)).collect();
+        let rows = Rows::new(Dense::new(x, width).unwrap(), y, 1).unwrap();
+        let fit = |threads| Ridge::new(1.0).form(Form::Factor).threads(threads).fit(&rows).unwrap();
+        let (one, several) = (fit(1), fit(4));
+        let bounds = [one.evidence("fit", Claim::Exact), several.evidence("fit", Claim::Exact)];
+        assert!(bounds.iter().all(|evidence| evidence.relative_bound <= 1e-9));
+        let apart = one.basis.caller_norm(&(&one.theta - &several.theta));
+        assert!(apart <= (bounds[0].bound + bounds[1].bound), "{apart:e}");
     }
 }
