@@ -32,6 +32,10 @@ const LEAST_ACCURACY: f64 = 1e-13;
 const MOST_ROUNDS: usize = 8;
 /// The share of the tolerance that parameters are good enough with.
 const ENOUGH: f64 = 0.25;
+/// The share that a round goes on to where it would just miss that,
+const FURTHER: f64 = 1.0 / 1024.0;
+/// and by how much it may then miss this share: far from zero, bounds follow the gradient only roughly, and a second round makes up for it.
+const ROUGHLY: f64 = 8.0;
 /// The share of the work that is left which a round is taken for.
 const FIRST_ROUND: f64 = 0.75;
 
@@ -227,6 +231,7 @@ impl<'a> RowOperator<'a> {
         let mut iterations = 0;
         let mut unfinished = None;
         let mut done = 0.0;
+        let mut enough = ENOUGH;
         for _ in 0..MOST_ROUNDS {
             let (gradient, bound) = self.bound(&high, Some(&low), &facts, ridge.lambda)?;
             self.count_pass(done);
@@ -234,13 +239,14 @@ impl<'a> RowOperator<'a> {
             if bound.absolute < best.1 || best.1.is_infinite() {
                 best = (high.clone(), bound.absolute, WideBody { bound, iterations });
             }
-            if bound.relative <= ENOUGH * ridge.tolerance || !pays && best.1.is_finite() {
+            if bound.relative <= enough * ridge.tolerance || !pays && best.1.is_finite() {
                 break;
             }
             // Most fits are done after the first round; nobody knows how many follow.
             let next = done + FIRST_ROUND * (1.0 - done);
             let away = bound.absolute / self.basis.caller_norm(&high);
             let accuracy = round_accuracy(away, ridge.tolerance);
+            enough = if accuracy < STEP_ACCURACY { FURTHER * ROUGHLY } else { ENOUGH };
             let (step, taken, left) = self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
             done = next;
             iterations += taken;
@@ -308,7 +314,7 @@ impl<'a> RowOperator<'a> {
 /// again that nobody asked for: then the first goes on instead, to a thousandth of the tolerance.
 fn round_accuracy(away: f64, tolerance: f64) -> f64 {
     let is_enough = away * STEP_ACCURACY <= 0.8 * ENOUGH * tolerance;
-    let further = tolerance / 1024.0 / away;
+    let further = FURTHER * tolerance / away;
     if is_enough || !(LEAST_ACCURACY..STEP_ACCURACY).contains(&further) { STEP_ACCURACY } else { further }
 }
 
