@@ -577,8 +577,7 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
     let targets: Vec<f64> = (0..60).map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 }).collect();
     let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
     let own = rows(values.clone());
-    let own_values = values.clone();
-    let mut altered = values;
+    let mut altered = values.clone();
     altered[17] += 1.0;
     for curvature in [true, false] {
         let model = Logistic::new(0.5).curvature(curvature).fit(&own).unwrap();
@@ -592,8 +591,8 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
         (0..60).flat_map(|i| (0..3).map(move |c| f64::from(c == (i * 7) % 5 % 3))).collect();
     let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), classes.clone(), 3).unwrap();
     for curvature in [true, false] {
-        let model = Softmax::new(0.5).curvature(curvature).fit(&rows(own_values.clone())).unwrap();
-        let near = model.measured_over(&rows(own_values.clone())).unwrap().relative_bound;
+        let model = Softmax::new(0.5).curvature(curvature).fit(&rows(values.clone())).unwrap();
+        let near = model.measured_over(&rows(values.clone())).unwrap().relative_bound;
         assert!(near < 1e-8, "{near:e}");
         let far = model.measured_over(&rows(altered.clone())).unwrap();
         assert!(far.relative_bound > 1e-3 && (curvature || far.bound.is_finite()), "{:e}", far.bound);

@@ -101,7 +101,7 @@ impl LaneRows {
 
     /// The scores of the rows of a block by every vector.
     pub(crate) fn scores(&self, block: usize, vectors: &LaneVectors, scores: &mut [[f32; BLOCK_ROWS]]) {
-        pulp::Arch::new().dispatch(ScoreLoop { block: self.block(block), vectors, scores });
+        pulp::Arch::new().dispatch(LaneScoreLoop { block: self.block(block), vectors, scores });
     }
 
     /// The sum over the rows of some blocks of every row times its shares, which `share` makes of its scores: it is given the number of
@@ -124,7 +124,13 @@ impl LaneRows {
             }
             let blocks = &self.values.as_chunks().0[first * self.width..last * self.width];
             let shares = &scores[..(last - first) * count];
-            pulp::Arch::new().dispatch(SumLoop { blocks, width: self.width, shares, count, sums: &mut sums });
+            pulp::Arch::new().dispatch(LaneSumLoop {
+                blocks,
+                width: self.width,
+                shares,
+                count,
+                sums: &mut sums,
+            });
             first = last;
         }
         sums
@@ -157,13 +163,13 @@ macro_rules! for_count {
     (@ $tile:ident, $count:expr, $with:expr, ($($argument:expr),*)) => { $tile::<_, $count, $with>($($argument),*) };
 }
 
-struct ScoreLoop<'a> {
+struct LaneScoreLoop<'a> {
     block: &'a [[f32; BLOCK_ROWS]],
     vectors: &'a LaneVectors,
     scores: &'a mut [[f32; BLOCK_ROWS]],
 }
 
-impl pulp::WithSimd for ScoreLoop<'_> {
+impl pulp::WithSimd for LaneScoreLoop<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -220,7 +226,7 @@ fn scores_of<S: pulp::Simd, const C: usize, const R: usize>(
     }
 }
 
-struct SumLoop<'a> {
+struct LaneSumLoop<'a> {
     /// The features of one block after those of another.
     blocks: &'a [[f32; BLOCK_ROWS]],
     width: usize,
@@ -229,7 +235,7 @@ struct SumLoop<'a> {
     sums: &'a mut [f64],
 }
 
-impl pulp::WithSimd for SumLoop<'_> {
+impl pulp::WithSimd for LaneSumLoop<'_> {
     type Output = ();
 
     #[inline(always)]

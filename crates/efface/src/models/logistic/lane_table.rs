@@ -234,14 +234,14 @@ impl LaneTable {
 }
 
 /// Products with the Hessian over the rows of a table.
-pub(super) struct LaneProducts<'a> {
+pub(super) struct TableProducts<'a> {
     objective: &'a RowObjective<'a>,
     table: LaneTable,
     weights: Vec<Lanes>,
     probabilities: Vec<Lanes>,
 }
 
-impl<'a> LaneProducts<'a> {
+impl<'a> TableProducts<'a> {
     /// The Hessian at these parameters, by the table at hand or by one that is made and left there.
     pub(super) fn new(
         objective: &'a RowObjective<'a>,

@@ -13,6 +13,7 @@
 //! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
 //! at λ = 0; both are errors that say so, at fit and at forget, and leave the model as it was.
 
+mod bare;
 mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;

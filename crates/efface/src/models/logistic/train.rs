@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use faer::Mat;
 
 use super::guide::StepAids;
-use super::lane_table::LaneProducts;
+use super::lane_table::TableProducts;
 use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
 use super::sample::RowLines;
 use super::single_rows::SingleRows;
@@ -258,7 +258,7 @@ impl DescentGuide {
 /// The rows that a Hessian is multiplied with.
 enum HessianProducts<'a> {
     /// Dense rows in single precision.
-    Lanes(LaneProducts<'a>),
+    Lanes(TableProducts<'a>),
     /// Sparse rows in single precision.
     Thin(SingleRows<'a>),
     /// The rows themselves, which bend so.
@@ -334,7 +334,7 @@ impl RowObjective<'_> {
         rough: bool,
         aids: &mut StepAids,
     ) -> Result<(HessianProducts<'_>, (Vec<f64>, f64))> {
-        if rough && let Some(lanes) = LaneProducts::new(self, theta, &mut aids.table)? {
+        if rough && let Some(lanes) = TableProducts::new(self, theta, &mut aids.table)? {
             let bends = lanes.bends();
             return Ok((HessianProducts::Lanes(lanes), bends));
         }
