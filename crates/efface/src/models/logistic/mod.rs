@@ -76,6 +76,9 @@ pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gr
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
 
+/// A Hessian that takes so many products of numbers is worth making before training ends, for what it saves there.
+const LONG_SUM: f64 = 4e9;
+
 /// A fitted classifier with what it needs in order to forget.
 #[derive(Debug, Clone)]
 pub struct LogisticModel {
@@ -176,6 +179,8 @@ impl LogisticModel {
             dense,
             factored: dense && self.trains_by_factor(facts.rows as usize),
             keep: curvature && !descends,
+            nearby: !self.settings.is_private()
+                && facts.rows as f64 * (parameters as f64).powi(2) >= LONG_SUM,
         }
     }
 
@@ -215,7 +220,7 @@ impl LogisticModel {
             }
             other => other?,
         };
-        let TrainedParameters { place, bowl, aids, iterations, passes } = trained;
+        let TrainedParameters { place, bowl, turned, aids, iterations, passes } = trained;
         self.aids = aids;
         self.aids.guide = self.aids.guide.map(|guide| guide.of_rows(self.row_set));
         self.theta = place.theta;
@@ -226,6 +231,10 @@ impl LogisticModel {
             return private::descend(self, sample, &survey);
         }
         self.settle_at(place.gradient, bowl, survey, sample)?;
+        if let Some(standing) = &self.standing {
+            self.ledger.warp = turned;
+            self.ledger.drift = turned * standing.base.scales.size * (1.0 + turned);
+        }
         if self.has_no_penalty() && !self.is_determined(sample)? {
             return Err(Error::Separable);
         }

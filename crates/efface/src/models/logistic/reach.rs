@@ -96,7 +96,9 @@ impl LogisticModel {
             let way = self.ledger.moved + length;
             let swing = self.ledger.swung + self.facts.reach * length;
             self.theta = place.theta;
-            self.ledger = BoundLedger::measured(left, self.hidden(&self.facts, &self.theta));
+            let BoundLedger { drift, warp, .. } = self.ledger;
+            let fresh = BoundLedger::measured(left, self.hidden(&self.facts, &self.theta));
+            self.ledger = BoundLedger { drift, warp, ..fresh };
             if let Some(standing) = &self.standing {
                 self.ledger.moved = way;
                 self.ledger.swung = swing;

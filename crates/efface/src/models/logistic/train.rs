@@ -29,6 +29,10 @@ const SAMPLE: usize = 4;
 const MEMORY: usize = 12;
 /// So many steps may bring the gradient down by a factor of ten before the Hessian is made anew.
 const PATIENCE: usize = 8;
+/// A gradient of this share of the first one is near enough to the optimum to make the Hessian that is kept.
+const NEARBY: f64 = 1e-5;
+/// A kept Hessian may be wrong by no more than this fraction when it is new.
+const MOST_TURNED: f64 = 2e-3;
 /// A loss is known to this relative accuracy.
 const NOISE: f64 = 1e-13;
 /// Steps to fewer digits than this can be found in single precision: it decides how fast a step is found and not how good it is, which is
@@ -49,8 +53,9 @@ pub(crate) struct TrainingLimits {
     pub(crate) dense: bool,
     /// Whether such a Hessian guides the training, and not conjugate gradients over the rows.
     pub(crate) factored: bool,
-    /// Whether the Hessian at the optimum is wanted.
+    /// Whether the Hessian at the optimum is wanted, and whether one from near by will do, as long as it is known how wrong it is.
     pub(crate) keep: bool,
+    pub(crate) nearby: bool,
 }
 
 /// A Hessian's lower triangle and its factor.
@@ -62,6 +67,8 @@ pub(crate) struct QuadraticBowl {
 pub(crate) struct TrainedParameters {
     pub(crate) place: ObjectivePlace,
     pub(crate) bowl: Option<QuadraticBowl>,
+    /// At least the fraction by which that Hessian is not the one at the parameters.
+    pub(crate) turned: f64,
     /// What helped conjugate gradients, where they were used.
     pub(crate) aids: StepAids,
     pub(crate) iterations: usize,
@@ -92,6 +99,7 @@ pub(crate) fn train(
         None => None,
     };
     let mut aids = StepAids::default();
+    let mut early: Option<(QuadraticBowl, Mat<f64>)> = None;
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
@@ -107,6 +115,15 @@ pub(crate) fn train(
         }
         if iterations == limits.iterations {
             return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
+        }
+        if limits.keep && limits.dense && limits.nearby && early.is_none() && size <= NEARBY * first {
+            // The Hessian that is wanted in the end leads there in a few steps.
+            if let Some(guide) = &mut guide {
+                let bowl = objective.bowl(&place.theta, 1, limits)?;
+                *guide = DescentGuide { fresh: true, ..DescentGuide::by(bowl.factor.clone(), 1, size) };
+                early = Some((bowl, place.theta.clone()));
+                passes += 1;
+            }
         }
         let gradient = flat(&place.gradient);
         let step = match &guide {
@@ -155,11 +172,19 @@ pub(crate) fn train(
         }
     }
     let mut bowl = None;
-    if limits.keep && limits.dense {
-        bowl = Some(objective.bowl(&place.theta, 1, limits)?);
+    let mut turned = 0.0;
+    if let Some((made, at)) = early {
+        let swing = objective.after(place.theta.clone(), Some(&(&place.theta - at)))?.1;
+        turned = swing.map_or(f64::INFINITY, |swing| (objective.frame.link.concordance() * swing).exp_m1());
+        bowl = (turned <= MOST_TURNED).then_some(made);
         passes += 1;
     }
-    Ok(TrainedParameters { place, bowl, aids, iterations, passes })
+    if limits.keep && limits.dense && bowl.is_none() {
+        bowl = Some(objective.bowl(&place.theta, 1, limits)?);
+        turned = 0.0;
+        passes += 1;
+    }
+    Ok(TrainedParameters { place, bowl, turned, aids, iterations, passes })
 }
 
 /// The first Hessian is that of one row in so many.
@@ -371,5 +396,58 @@ impl RowObjective<'_> {
             length *= 0.5;
         }
         Ok((None, 40))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::Fitted;
+    use crate::linalg::operator_norm;
+    use crate::methods::Auto;
+    use crate::models::logistic::Logistic;
+    use crate::rows::{Dense, RowId, Rows};
+    use crate::traits::Fit;
+
+    #[test]
+    fn a_hessian_from_near_by_is_no_more_wrong_than_it_says() {
+        let (count, width) = (7_000, 760);
+        let mut random = crate::random::seeded(3);
+        let mut targets = Vec::new();
+        let mut features = Vec::new();
+        for _ in 0..count {
+            let row: Vec<f64> = (0..width).map(|_| random.sample(rand_distr::StandardNormal)).collect();
+            let score: f64 = row[..40].iter().sum::<f64>() / 4.0 + random.random_range(-2.0..2.0);
+            targets.push(if score > 0.0 { 1.0 } else { -1.0 });
+            features.extend(row);
+        }
+        let rows = Rows::new(Dense::new(features, width).unwrap(), targets, 1).unwrap();
+        let recipe = Logistic::new(1.0);
+        let mut fitted = Fitted::new(&recipe, rows).unwrap();
+        let model = fitted.model();
+        let said = model.ledger.warp;
+        assert!(said > 0.0 && said <= MOST_TURNED, "{said:e}");
+        let base = &model.standing.as_ref().unwrap().base;
+        let truth = model
+            .over_all_rows(fitted.rows(), |sample| model.objective(sample).hessian(&model.theta, 1))
+            .unwrap();
+        let apart = Mat::from_fn(width + 1, width + 1, |i, j| {
+            let at = (i.max(j), i.min(j));
+            truth[at] - base.hessian[at]
+        });
+        let found = operator_norm(width + 1, &[], 5, |v| {
+            base.factor.sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq);
+        });
+        assert!(found <= said * (1.0 + said) && found > 1e-3 * said, "{found:e} of {said:e}");
+        assert!(norm(&apart) <= model.ledger.drift);
+        for k in 0..3 {
+            let evidence = fitted.forget(&Auto::default(), &[RowId(k * 11)]).unwrap();
+            let fresh = recipe.fit_store(fitted.rows()).unwrap();
+            let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
+            let found = norm(&(a - c)).hypot(b[0] - d[0]);
+            assert!(found <= evidence.bound && evidence.relative_bound <= 3e-4, "{found:e}");
+        }
     }
 }
