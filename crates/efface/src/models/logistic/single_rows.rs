@@ -130,13 +130,18 @@ impl RowStretch {
 
     /// Σ w x ⊗ J(xᵀv), with the scores of a feature side by side.
     fn product(&self, table: &[f32], width: usize, lines: usize) -> Vec<f64> {
-        let Self { columns, values, ends, .. } = self;
         let mut total = vec![0.0f64; width * lines];
         let mut part = vec![0.0f32; width * lines];
         let mut line = vec![0.0f32; lines];
         let mut begin = 0;
-        for first in (0..ends.len()).step_by(STRETCH) {
-            let last = (first + STRETCH).min(ends.len());
+        let mut flush = |part: &mut [f32]| {
+            total.iter_mut().zip(part.iter()).for_each(|(total, part)| *total += f64::from(*part));
+            part.fill(0.0);
+        };
+        let rows = self.weights.len();
+        let (columns, values, ends) = (&self.columns, &self.values, &self.ends);
+        for first in (0..rows).step_by(STRETCH) {
+            let last = (first + STRETCH).min(rows);
             widest(
                 #[inline(always)]
                 || {
@@ -149,8 +154,7 @@ impl RowStretch {
                     }
                 },
             );
-            total.iter_mut().zip(&part).for_each(|(total, part)| *total += f64::from(*part));
-            part.fill(0.0);
+            flush(&mut part);
         }
         total
     }
