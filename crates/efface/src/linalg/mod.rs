@@ -26,7 +26,7 @@ pub(crate) use exponential::{exponentials_in_place, single_exponential};
 pub(crate) use few_vectors::{add_few_shares, few_scores};
 pub(crate) use growing_cholesky::GrowingCholesky;
 pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
-pub(crate) use lane_products::{SideBySide, lower_products};
+pub(crate) use lane_products::{LaneNumber, SideBySide, lower_products};
 pub(crate) use lane_rows::{BLOCK_ROWS, LaneRows, LaneVectors, SINGLE_UNIT};
 pub(crate) use shared_work::{by_stretches, column_groups, copy_lower, copy_transposed, share_work};
 pub(crate) use single::SingleSymmetric;

@@ -549,7 +549,7 @@ impl StandingHessian {
 }
 
 /// A product with a symmetric matrix of which only the lower triangle is stored.
-fn symmetric_times(lower: &Mat<f64>, v: &Mat<f64>) -> Mat<f64> {
+pub(super) fn symmetric_times(lower: &Mat<f64>, v: &Mat<f64>) -> Mat<f64> {
     let n = lower.nrows();
     let mut product = Mat::zeros(n, 1);
     for j in 0..n {

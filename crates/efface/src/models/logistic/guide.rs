@@ -39,7 +39,7 @@ const FLATTEST: f64 = 1e-6;
 const FACTORED: usize = 512;
 
 /// So many passes a sampled Hessian saves in training, beside the Gram matrix as guide.
-const SAVED_PASSES: f64 = 20.0;
+const SAVED_PASSES: f64 = 8.0;
 
 /// An approximate inverse of the Hessian.
 #[derive(Debug, Clone)]

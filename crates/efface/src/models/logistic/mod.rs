@@ -76,7 +76,7 @@ pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gr
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
 
-/// A Hessian that takes so many products of numbers is worth making before training ends, for what it saves there.
+/// A Hessian that takes so many products of numbers is made in single precision, and before training ends, for what it saves there.
 const LONG_SUM: f64 = 4e9;
 
 /// A fitted classifier with what it needs in order to forget.
@@ -220,7 +220,7 @@ impl LogisticModel {
             }
             other => other?,
         };
-        let TrainedParameters { place, bowl, turned, aids, iterations, passes } = trained;
+        let TrainedParameters { place, bowl, aids, iterations, passes } = trained;
         self.aids = aids;
         self.aids.guide = self.aids.guide.map(|guide| guide.of_rows(self.row_set));
         self.theta = place.theta;
@@ -231,10 +231,6 @@ impl LogisticModel {
             return private::descend(self, sample, &survey);
         }
         self.settle_at(place.gradient, bowl, survey, sample)?;
-        if let Some(standing) = &self.standing {
-            self.ledger.warp = turned;
-            self.ledger.drift = turned * standing.base.scales.size * (1.0 + turned);
-        }
         if self.has_no_penalty() && !self.is_determined(sample)? {
             return Err(Error::Separable);
         }
@@ -282,6 +278,7 @@ impl LogisticModel {
         dead::leave_out(&mut gradient, &self.unseen);
         self.ledger = BoundLedger::measured(gradient, hidden);
         let par = self.par();
+        let wrong = bowl.as_ref().map_or(0.0, |bowl| bowl.wrong);
         self.standing = match bowl {
             Some(bowl) => {
                 let curvature = HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())?;
@@ -291,6 +288,8 @@ impl LogisticModel {
         };
         match &mut self.standing {
             Some(standing) => {
+                self.ledger.warp = wrong;
+                self.ledger.drift = wrong * standing.base.scales.size * (1.0 + wrong);
                 standing.solved = Some(Arc::new(self.ledger.localise(standing, par)));
                 self.ledger.anchor_at(&self.theta);
                 self.see(sample)?;

@@ -14,16 +14,20 @@
 
 use faer::Mat;
 
-use super::pass::PassFrame;
+use super::hessian::unwhiten;
+use super::pass::{PassFrame, RowSurvey};
 use super::sample::{RowLines, RowSample};
 use super::{ClassifierSettings, Link};
 use crate::error::Result;
-use crate::linalg::dot;
+use crate::linalg::{Cholesky, dot, par};
 use crate::models::basis::{Basis, power_of_two};
 use crate::rows::{RowStore, Rows};
 
 /// So many dense rows tell how large a column is, or up to twice as many.
 const GAUGE_SAMPLE: usize = 2048;
+
+/// A column has at least this share of its own square added to it before rows are brought to coordinates of their own.
+const LEAST_OWN: f64 = 1e-10;
 
 /// What is added to the rows' loss.
 #[derive(Debug, Clone)]
@@ -203,9 +207,29 @@ impl RowObjective<'_> {
 
     /// The lower triangle of the Hessian.
     pub(crate) fn hessian(&self, theta: &Mat<f64>, stride: usize) -> Result<Mat<f64>> {
-        let mut hessian = self.sample.hessian(self.frame, theta, stride)?;
+        let mut hessian = self.sample.hessian::<f64>(self.frame, theta, stride, None)?;
         self.extra.bend(&mut hessian);
         Ok(hessian)
+    }
+
+    /// The same with products in single precision, which are half the work. Rows are brought to coordinates where they point everywhere alike:
+    /// what is rounded is then a small share of the Hessian in every direction, however columns depend on each other. None where there
+    /// are no such coordinates.
+    pub(crate) fn single_hessian(&self, theta: &Mat<f64>) -> Result<Option<Mat<f64>>> {
+        let frame = self.frame;
+        let RowSurvey { mut gram, weight, .. } = self.sample.survey(frame, true)?;
+        for (j, penalty) in self.extra.penalty.iter().enumerate() {
+            // A column that no row has and no penalty holds is told from others all the same.
+            let own = penalty.max(LEAST_OWN * gram[(j, j)]);
+            gram[(j, j)] += if own > 0.0 { own } else { 1.0 };
+        }
+        // Rows are then about as large as their number of columns says, whatever their number.
+        gram *= faer::Scale(1.0 / weight);
+        let Ok(factor) = Cholesky::factor(&gram, |_| false, par(frame.threads)) else { return Ok(None) };
+        let mut hessian = self.sample.hessian::<f32>(frame, theta, 1, Some(&factor))?;
+        unwhiten(&mut hessian, &factor, par(frame.threads));
+        self.extra.bend(&mut hessian);
+        Ok(Some(hessian))
     }
 
     /// The Hessian times a vector, both as one long column; `bends` are those of the sample.

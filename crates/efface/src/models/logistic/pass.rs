@@ -10,7 +10,7 @@ use super::reader::{PassReader, RowPlace};
 use super::row_block::RowBlock;
 use super::sample::{MemberRule, RowLines, RowSample, WeightedRow};
 use crate::error::Result;
-use crate::linalg::{Cholesky, dot, mirror_lower, operator_norm, par};
+use crate::linalg::{Cholesky, LaneNumber, dot, mirror_lower, operator_norm, par};
 use crate::models::basis::Basis;
 use crate::rows::{RowRef, RowView};
 
@@ -198,11 +198,18 @@ impl RowSample<'_> {
         Ok(total.unwrap_or(nothing))
     }
 
-    /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all.
-    pub(crate) fn hessian(&self, frame: PassFrame<'_>, theta: &Mat<f64>, stride: usize) -> Result<Mat<f64>> {
+    /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all. Products are of precision
+    /// `T`; with L, they are those of rows L⁻¹x.
+    pub(crate) fn hessian<T: LaneNumber>(
+        &self,
+        frame: PassFrame<'_>,
+        theta: &Mat<f64>,
+        stride: usize,
+        whitener: Option<&Cholesky>,
+    ) -> Result<Mat<f64>> {
         let total = theta.nrows() * frame.outputs;
         self.total(frame.threads, (total, total), |_, members| {
-            let mut sums = HessianSums::new(frame);
+            let mut sums = HessianSums::<T>::of_whitened(frame, whitener);
             let mut reader = PassReader::new(frame);
             let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; frame.outputs];
@@ -337,7 +344,7 @@ impl RowSample<'_> {
         let work = |_: usize, members: &[WeightedRow<'_>]| {
             let mut survey = nothing.clone();
             let mut reader = PassReader::new(single);
-            let mut sums = with_gram.then(|| HessianSums::new(single));
+            let mut sums = with_gram.then(|| HessianSums::<f64>::new(single));
             for member in members {
                 reader.read(member);
                 let square = reader.square();
