@@ -361,6 +361,32 @@ fn clusters_of_scaled_rows_are_those_of_the_others() {
     assert_close(&engine, &fitted("fresh", &all[..38]));
 }
 
+/// Where features differ in scale alone, a classifier is trained on from where it stands; retraining begins anew.
+#[test]
+fn a_classifier_of_scaled_rows_is_trained_on() {
+    let rows = lines(60);
+    let bench = Bench::new();
+    let fitted = |name: &str, rows: &[&Line]| {
+        let mut asked = request(&text(rows), "liked");
+        asked.id = Some("id".into());
+        numbers(&mut asked);
+        asked.steps.scale = ColumnScale::Standard;
+        asked.ignore.extend(["price".into(), "stars".into()]);
+        asked.model = Logistic::default().into();
+        bench.fit(name, &asked)
+    };
+    let all: Vec<&Line> = rows.iter().collect();
+    let mut engine = fitted("model", &all);
+    for (gone, method, made) in
+        [("r59", Method::default(), "warm_start"), ("r58", Method::Retrain, "retrain")]
+    {
+        let report = engine.forget(&by_method(&ids(&[gone]), &method), &ForgetOptions::default()).unwrap();
+        assert_eq!((report.claim.as_str(), report.method.as_str()), ("exact", made));
+        assert_eq!(report.evidence.rows_read, engine.summary().unwrap().rows);
+    }
+    assert_close(&engine, &fitted("fresh", &all[..58]));
+}
+
 /// A word that only the forgotten row held has another place when the row returns; the row is known all the same.
 #[test]
 fn a_row_that_comes_back_under_another_id_is_known_by_its_words() {

@@ -79,7 +79,7 @@ pub(crate) fn model_of(
         penalty = Some(choice);
     }
     let for_file = recipe.for_file_of(&seen).for_single_change();
-    let model = watched_fit::fit(&for_file, seen.as_ref(), "fitting", progress)?;
+    let model = watched_fit::fit(&for_file, seen.as_ref(), None, "fitting", progress)?;
     drop(seen);
     Ok(PreparedModel {
         blueprint,

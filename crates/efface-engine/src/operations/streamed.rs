@@ -227,7 +227,7 @@ pub(super) fn finish(
             };
             let stored = StoreRows::by_passes(&draft.file, outline);
             let rows = FeatureRows::new(stored, encoder.as_ref(), &blueprint);
-            watched_fit::fit(&recipe.for_single_change(), &rows, "fitting", progress)?
+            watched_fit::fit(&recipe.for_single_change(), &rows, None, "fitting", progress)?
         }
     };
     remarks.push(format!(

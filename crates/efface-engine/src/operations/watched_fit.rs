@@ -19,17 +19,21 @@ const GLANCE: Duration = Duration::from_millis(150);
 const PARTS: f64 = 1000.0;
 
 /// The model of these rows, which may be beyond memory. Where they are watched and the fit takes more than two seconds, its passes are told, and the share of the work
-/// that is done, from which a bar tells when it ends.
+/// that is done, from which a bar tells when it ends. With a start, training goes on from there, over rows that are in memory.
 pub(crate) fn fit(
     recipe: &Recipe,
     rows: &dyn RowStore,
+    start: Option<&Model>,
     what: &str,
     progress: &dyn Progress,
 ) -> efface::Result<Model> {
     fit_after(
         PATIENCE,
         GLANCE,
-        || recipe.fit_store(rows),
+        || match start {
+            Some(start) => recipe.resume(start, &*rows.all()?),
+            None => recipe.fit_store(rows),
+        },
         || rows.stop().map(efface::Stop::progress),
         what,
         progress,

@@ -4,6 +4,7 @@
 //! beside the model, and so does a ridge model of them.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use efface::features::{
     Encoder, FeatureMap, FeatureMoments, FollowedSums, KeptSums, RescaledFeatures, UnknownName,
@@ -165,18 +166,20 @@ impl<'a> OpenedChange<'a> {
             encoder.adopt(map)?;
         }
         self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
+        let start = if *method == Method::Retrain { None } else { self.start_towards(encoder.as_ref())? };
         progress.start("fitting anew", None);
         let blueprint = &self.manifest.blueprint;
         let mut held: Option<Rows> = None;
         let fitted = if by_passes {
-            self.fitted(&FeatureRows::changed(left, encoder.as_ref(), blueprint), progress)
+            self.fitted(&FeatureRows::changed(left, encoder.as_ref(), blueprint), None, progress)
         } else {
             let after = match after {
                 Some(after) => after,
                 None => left.all()?.into_owned(),
             };
             let after = held.insert(after.watched(&Stop::default()));
-            self.fitted(features(after, encoder.as_ref(), blueprint)?.as_ref(), progress)
+            let rows = features(after, encoder.as_ref(), blueprint)?;
+            self.fitted(rows.as_ref(), start.as_deref(), progress)
         };
         progress.finish();
         let mut outcome = fitted?;
@@ -308,16 +311,37 @@ impl<'a> OpenedChange<'a> {
         Ok(Some((Outcome { model: Model::new(model), evidence }, encoder)))
     }
 
-    /// The model of rows as it sees them.
-    fn fitted(&self, rows: &dyn RowStore, progress: &dyn Progress) -> Result<Outcome<Model>> {
+    /// The model as it is, where it is a classifier whose parameters may still stand for the same features: its optimum is then near, and is
+    /// one wherever training begins.
+    fn start_towards(&self, encoder: Option<&Encoder>) -> Result<Option<Arc<Model>>> {
+        let about = self.manifest.model.recipe.describe();
+        let is_classifier = matches!(self.manifest.model.recipe.family(), Family::Logistic | Family::Softmax);
+        let stay = match (&self.encoder, encoder) {
+            (Some(before), Some(after)) => {
+                !after.has_components() && before.named_features() == after.named_features()
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if is_classifier && stay && !about.is_certified { self.current_model().map(Some) } else { Ok(None) }
+    }
+
+    /// The model of rows as it sees them, trained from `start` where that is given.
+    fn fitted(
+        &self,
+        rows: &dyn RowStore,
+        start: Option<&Model>,
+        progress: &dyn Progress,
+    ) -> Result<Outcome<Model>> {
         let recipe = self.manifest.model.recipe.for_single_change();
-        let model = watched_fit::fit(&recipe, rows, "fitting anew", progress)?;
+        let model = watched_fit::fit(&recipe, rows, start, "fitting anew", progress)?;
         // A classifier that was fitted stands at its optimum, and is held to what that promises.
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),
             None => model.evidence(),
         };
-        evidence.method = Method::Retrain.name().into();
+        let method = if start.is_some() { Method::WarmStart } else { Method::Retrain };
+        evidence.method = method.name().into();
         evidence.promise = Claim::Exact;
         evidence.reason = Some(
             "features, or weights of classes, follow from the rows and are others after this change, so that every row was read"

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use faer::{Accum, Mat, Par};
 
+use super::bowl::QuadraticBowl;
 use super::objective::Extra;
 use super::pass::{PassFrame, RowSurvey};
 use super::sample::RowSample;
-use super::train::QuadraticBowl;
 use super::waiting_rows::{WaitingRows, scaled};
 use crate::error::{Error, Result};
 use crate::linalg::{

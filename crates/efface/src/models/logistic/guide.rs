@@ -39,7 +39,7 @@ const FLATTEST: f64 = 1e-6;
 const FACTORED: usize = 512;
 
 /// So many passes a sampled Hessian saves in training, beside the Gram matrix as guide.
-const SAVED_PASSES: f64 = 8.0;
+pub(super) const SAVED_PASSES: f64 = 8.0;
 
 /// An approximate inverse of the Hessian.
 #[derive(Debug, Clone)]
@@ -270,20 +270,21 @@ impl RowObjective<'_> {
 }
 
 impl LogisticModel {
-    /// Whether the Hessian of a sample of so many rows guides training for less than the passes that it saves.
-    pub(super) fn trains_by_factor(&self, rows: usize) -> bool {
+    /// What the first Hessian of a sample costs in training, in passes over so many rows; nothing where nothing else will do, or where there
+    /// are so few parameters that it does not matter.
+    pub(super) fn passes_for_a_factor(&self, rows: usize) -> f64 {
         let outputs = self.outputs();
         let width = self.theta.nrows();
         let parameters = width * outputs;
         // Without a penalty, columns that depend on each other are found by a factor alone.
         if outputs == 1 || parameters <= FACTORED || self.settings.logistic.lambda <= 0.0 {
-            return true;
+            return 0.0;
         }
-        let sampled = super::train::sampled_rows(rows, parameters) as f64;
+        let sampled = super::descent_guide::sampled_rows(rows, parameters) as f64;
         let blocks = (outputs * (outputs + 1) / 2) as f64;
         let hessian = sampled * blocks * (width * width) as f64 + (parameters as f64).powi(3) / 3.0;
         let one_pass = 4.0 * (rows * parameters) as f64;
-        hessian <= SAVED_PASSES * one_pass
+        hessian / one_pass
     }
 
     /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where rows are more than parameters,

@@ -234,7 +234,7 @@ impl RequestWork<'_> {
             let objective = model.objective(sample);
             let survey = sample.survey(model.frame(), needs_gram(sample, model.frame()))?;
             let place = objective.at(model.theta.clone())?;
-            let bowl = objective.bowl(&model.theta, 1, limits)?;
+            let bowl = objective.bowl(&model.theta, limits)?;
             let mut next = model.clone();
             next.settle_at(place.gradient, Some(bowl), survey, sample)?;
             Ok(next)

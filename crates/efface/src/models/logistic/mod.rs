@@ -15,9 +15,11 @@
 
 mod bare;
 mod bound;
+mod bowl;
 pub(crate) mod change;
 pub(crate) mod curvature;
 mod dead;
+mod descent_guide;
 mod family;
 mod fit;
 mod giants;
@@ -170,6 +172,9 @@ impl LogisticModel {
         let parameters = self.theta.nrows() * self.theta.ncols();
         let dense = parameters <= WIDEST;
         let descends = private::descends(&self.settings);
+        let nearby =
+            !self.settings.is_private() && facts.rows as f64 * (parameters as f64).powi(2) >= LONG_SUM;
+        let factor_passes = self.passes_for_a_factor(facts.rows as usize);
         TrainingLimits {
             // Rows that all weigh little have a small gradient everywhere.
             gradient: gradient * facts.scale.min(1.0),
@@ -177,10 +182,12 @@ impl LogisticModel {
             iterations: max_iterations,
             threads,
             dense,
-            factored: dense && self.trains_by_factor(facts.rows as usize),
+            factored: dense && factor_passes <= guide::SAVED_PASSES,
+            factor_passes,
             keep: curvature && !descends,
-            nearby: !self.settings.is_private()
-                && facts.rows as f64 * (parameters as f64).powi(2) >= LONG_SUM,
+            nearby,
+            // With one score, a product of matrices in double precision is as fast as all that goes with one in single precision.
+            single: nearby && self.outputs() > 1,
         }
     }
 
@@ -252,7 +259,7 @@ impl LogisticModel {
         let mut kept = self.clone();
         let limits = TrainingLimits { keep: true, ..self.limits(&self.facts) };
         let survey = sample.survey(self.frame(), curvature::needs_gram(sample, self.frame()))?;
-        let bowl = self.objective(sample).bowl(&self.theta, 1, limits);
+        let bowl = self.objective(sample).bowl(&self.theta, limits);
         // A Hessian that is numerically singular here was not so when the data determine anything.
         let bowl = match bowl {
             Err(Error::Singular { .. }) => return Ok(false),
@@ -266,7 +273,7 @@ impl LogisticModel {
     pub(crate) fn settle_at(
         &mut self,
         mut gradient: Mat<f64>,
-        bowl: Option<train::QuadraticBowl>,
+        bowl: Option<bowl::QuadraticBowl>,
         survey: RowSurvey,
         sample: &RowSample<'_>,
     ) -> Result<()> {

@@ -4,7 +4,7 @@ use faer::Mat;
 
 use super::pass::PassFrame;
 use super::sample::WeightedRow;
-use crate::linalg::{add_scaled, dot};
+use crate::linalg::{add_scaled, dot, widest};
 use crate::rows::RowRef;
 
 /// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
@@ -117,6 +117,17 @@ impl<'f, 'r> PassReader<'f, 'r> {
                 (0..first).for_each(|j| see(j, self.constant));
                 x.iter().enumerate().for_each(|(j, x)| see(first + j, *x));
             }
+        }
+    }
+
+    /// `out += scale · x²`, entry by entry.
+    pub(super) fn add_squares(&self, scale: f64, out: &mut [f64]) {
+        match self.kind {
+            RowPlace::Written => widest(
+                #[inline(always)]
+                || out.iter_mut().zip(&self.buffer).for_each(|(sum, x)| *sum += scale * x * x),
+            ),
+            _ => self.each(|j, x| out[j] += scale * x * x),
         }
     }
 

@@ -11,38 +11,24 @@
 //! With many classes even a sample makes a Hessian as dear as hundreds of passes. Such a model, and one too wide for any
 //! Hessian, takes Newton steps by conjugate gradients (`guide.rs`).
 
-use std::collections::VecDeque;
-
 use faer::Mat;
-use rand_distr::{Distribution, StandardNormal};
 
-use super::curvature::symmetric_times;
+use super::bowl::QuadraticBowl;
+use super::descent_guide::DescentGuide;
 use super::guide::StepAids;
 use super::lane_table::TableProducts;
 use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
 use super::sample::RowLines;
 use super::single_rows::SingleRows;
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
+use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm};
 
-/// Rows per parameter in the first sample of the Hessian.
-const SAMPLE: usize = 4;
-/// Pairs of step and change of gradient that are remembered.
-const MEMORY: usize = 12;
-/// So many steps may bring the gradient down by a factor of ten before the Hessian is made anew.
-const PATIENCE: usize = 8;
-/// A gradient of this share of the first one is near enough to the optimum to make the Hessian that is kept.
-const NEARBY: f64 = 1e-5;
-/// The same where conjugate gradients lead there, whose steps near the optimum are each worth several digits.
-const NEARBY_BY_PASSES: f64 = 1e-6;
+/// What is left of the way, in the norm of the Hessian, is near enough to the optimum to make the Hessian that is kept.
+const NEARBY: f64 = 1e-3;
 /// A kept Hessian may be wrong by no more than this fraction when it is new.
 const MOST_WRONG: f64 = 2e-3;
-/// What single precision may take from a Hessian, as a fraction of it.
-const MOST_ROUNDED: f64 = 5e-4;
-/// Random vectors that find out how much that is. Each has a component of less than 1/100 along the worst direction with a chance of 0.008,
-/// and all four with one of 4e-9.
-const PROBES: usize = 4;
-const PROBE_SAFETY: f64 = 100.0;
+/// Fewer iterations of conjugate gradients than this are not too many for a step.
+const FEW_ITERATIONS: f64 = 30.0;
 /// A loss is known to this relative accuracy.
 const NOISE: f64 = 1e-13;
 /// Steps to fewer digits than this can be found in single precision: it decides how fast a step is found and not how good it is, which is
@@ -63,17 +49,13 @@ pub(crate) struct TrainingLimits {
     pub(crate) dense: bool,
     /// Whether such a Hessian guides the training, and not conjugate gradients over the rows.
     pub(crate) factored: bool,
+    /// So many passes over the rows the first one of a sample costs.
+    pub(crate) factor_passes: f64,
     /// Whether the Hessian at the optimum is wanted, and whether one from near by will do, as long as it is known how wrong it is.
     pub(crate) keep: bool,
     pub(crate) nearby: bool,
-}
-
-/// A Hessian's lower triangle and its factor.
-pub(crate) struct QuadraticBowl {
-    pub(crate) hessian: Mat<f64>,
-    pub(crate) factor: Cholesky,
-    /// At least the fraction by which it is not the Hessian at the parameters.
-    pub(crate) wrong: f64,
+    /// Whether its products may be of single precision.
+    pub(crate) single: bool,
 }
 
 pub(crate) struct TrainedParameters {
@@ -90,7 +72,7 @@ pub(crate) fn train(
     objective: &RowObjective<'_>,
     start: Mat<f64>,
     factor: Option<Cholesky>,
-    limits: TrainingLimits,
+    mut limits: TrainingLimits,
 ) -> Result<TrainedParameters> {
     let width = start.nrows();
     let mut place = objective.at(start)?;
@@ -99,18 +81,20 @@ pub(crate) fn train(
         return Err(Error::Overflow);
     }
     let first = norm(&place.gradient);
-    let floor_at = |theta: &Mat<f64>| limits.floor[0] + limits.floor[1] * norm(theta);
+    let floor = limits.floor;
+    let floor_at = |theta: &Mat<f64>| floor[0] + floor[1] * norm(theta);
     let mut guide = match factor {
         Some(factor) => Some(DescentGuide::by(factor, 1, first)),
         None if limits.factored && first > limits.gradient => {
             passes += 1;
-            Some(DescentGuide::new(objective, &place, limits)?)
+            Some(DescentGuide::new(objective, &place, &mut limits)?)
         }
         None => None,
     };
-    let nearby = if guide.is_some() { NEARBY } else { NEARBY_BY_PASSES };
     let mut aids = StepAids::default();
-    let mut early: Option<(QuadraticBowl, Mat<f64>)> = None;
+    let concordance = objective.frame.link.concordance();
+    // What is left of the way, in the norm of the Hessian, as far as the last step tells.
+    let mut left = f64::INFINITY;
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
@@ -127,20 +111,23 @@ pub(crate) fn train(
         if iterations == limits.iterations {
             return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
         }
-        if limits.keep && limits.dense && limits.nearby && early.is_none() && size <= nearby * first {
+        if limits.keep && limits.dense && limits.nearby && concordance * left <= NEARBY {
             // The Hessian that is wanted in the end leads there in a few steps.
-            let bowl = objective.bowl(&place.theta, 1, limits)?;
-            guide = Some(DescentGuide { fresh: true, ..DescentGuide::by(bowl.factor.clone(), 1, size) });
-            early = Some((bowl, place.theta.clone()));
-            passes += 1;
+            let near = NEARBY / concordance - left;
+            if !guide.as_ref().is_some_and(|guide| guide.is_whole_within(near)) {
+                guide = Some(DescentGuide::whole(objective, &place, &mut limits)?);
+                passes += 1;
+            }
         }
         let gradient = flat(&place.gradient);
+        let mut products = 0;
         let step = match &guide {
             Some(guide) => guide.direction(&gradient, limits),
             None => {
                 // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
                 let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
-                let (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut aids)?;
+                let step;
+                (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut aids)?;
                 passes += products;
                 step
             }
@@ -155,7 +142,7 @@ pub(crate) fn train(
                 break;
             }
             let improved = match &mut guide {
-                Some(guide) => guide.improve(objective, &place, limits)?,
+                Some(guide) => guide.improve(objective, &place, &mut limits)?,
                 None => false,
             };
             if !improved && slope <= NOISE * place.loss.abs().max(1.0) {
@@ -168,11 +155,21 @@ pub(crate) fn train(
             continue;
         };
         let reached = norm(&next.gradient);
-        if let Some(guide) = &mut guide {
-            guide.learn(&place, &next);
-            if guide.is_slow(reached) && guide.improve(objective, &next, limits)? {
+        let length = slope.max(0.0).sqrt();
+        left = length * reached / size;
+        match &mut guide {
+            Some(guide) => {
+                guide.learn(&place, &next, length);
+                if guide.is_slow(reached) && guide.improve(objective, &next, &mut limits)? {
+                    passes += 1;
+                }
+            }
+            // Columns that conjugate gradients take this long to tell apart are told apart by a factor.
+            None if limits.dense && products as f64 > limits.factor_passes.max(FEW_ITERATIONS) => {
+                guide = Some(DescentGuide::new(objective, &next, &mut limits)?);
                 passes += 1;
             }
+            None => {}
         }
         let stuck = reached > 0.5 * size && reached <= floor_at(&next.theta);
         place = next;
@@ -181,111 +178,21 @@ pub(crate) fn train(
         }
     }
     let mut bowl = None;
-    if let Some((made, at)) = early {
-        let swing = objective.after(place.theta.clone(), Some(&(&place.theta - at)))?.1;
-        let turned = swing.map_or(f64::INFINITY, |swing| (objective.frame.link.concordance() * swing).exp());
+    if limits.keep
+        && limits.nearby
+        && let Some((made, way)) = guide.and_then(|guide| guide.into_whole(&place.theta))
+    {
+        let swing = objective.after(place.theta.clone(), Some(&way))?.1;
+        let turned = swing.map_or(f64::INFINITY, |swing| (concordance * swing).exp());
         let wrong = (1.0 + made.wrong) * turned - 1.0;
         bowl = (wrong <= MOST_WRONG).then_some(QuadraticBowl { wrong, ..made });
         passes += 1;
     }
     if limits.keep && limits.dense && bowl.is_none() {
-        bowl = Some(objective.bowl(&place.theta, 1, limits)?);
+        bowl = Some(objective.bowl(&place.theta, limits)?);
         passes += 1;
     }
     Ok(TrainedParameters { place, bowl, aids, iterations, passes })
-}
-
-/// The first Hessian is that of one row in so many.
-fn sample_stride(rows: usize, parameters: usize) -> usize {
-    (rows / (SAMPLE * parameters).max(1)).clamp(1, 16)
-}
-
-/// How many rows the first Hessian is made of.
-pub(super) fn sampled_rows(rows: usize, parameters: usize) -> usize {
-    rows / sample_stride(rows, parameters)
-}
-
-/// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
-struct DescentGuide {
-    factor: Cholesky,
-    stride: usize,
-    /// Steps s and the changes y of the gradient along them, oldest first, with sᵀy.
-    pairs: VecDeque<(Mat<f64>, Mat<f64>, f64)>,
-    /// Steps since the gradient last fell by a factor of ten, and what it was then.
-    waited: usize,
-    mark: f64,
-    /// Whether the Hessian is that of all rows where the parameters stand.
-    fresh: bool,
-}
-
-impl DescentGuide {
-    fn new(objective: &RowObjective<'_>, place: &ObjectivePlace, limits: TrainingLimits) -> Result<Self> {
-        let parameters = objective.frame.basis.width() * objective.frame.outputs;
-        let stride = sample_stride(objective.sample.shape.members, parameters);
-        let factor = objective.bowl(&place.theta, stride, limits)?.factor;
-        Ok(Self { fresh: stride == 1, ..Self::by(factor, stride, norm(&place.gradient)) })
-    }
-
-    fn by(factor: Cholesky, stride: usize, mark: f64) -> Self {
-        Self { factor, stride, pairs: VecDeque::new(), waited: 0, mark, fresh: false }
-    }
-
-    /// Approximately H⁻¹·gradient.
-    fn direction(&self, gradient: &Mat<f64>, limits: TrainingLimits) -> Mat<f64> {
-        let mut direction = gradient.clone();
-        let mut shares = Vec::with_capacity(self.pairs.len());
-        for (s, y, sy) in self.pairs.iter().rev() {
-            let share = dot(s.col_as_slice(0), direction.col_as_slice(0)) / sy;
-            add_scaled(direction.col_as_slice_mut(0), -share, y.col_as_slice(0));
-            shares.push(share);
-        }
-        self.factor.solve(direction.as_mut(), par(limits.threads));
-        for ((s, y, sy), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
-            let rest = share - dot(y.col_as_slice(0), direction.col_as_slice(0)) / sy;
-            add_scaled(direction.col_as_slice_mut(0), rest, s.col_as_slice(0));
-        }
-        direction
-    }
-
-    fn learn(&mut self, from: &ObjectivePlace, to: &ObjectivePlace) {
-        self.fresh = false;
-        let s = flat(&(&to.theta - &from.theta));
-        let y = flat(&(&to.gradient - &from.gradient));
-        let sy = dot(s.col_as_slice(0), y.col_as_slice(0));
-        // Convexity makes this product positive, but rounding can make it negative: then the pair is of no use.
-        if sy > 1e-14 * norm(&s) * norm(&y) {
-            if self.pairs.len() == MEMORY {
-                self.pairs.pop_front();
-            }
-            self.pairs.push_back((s, y, sy));
-        }
-    }
-
-    fn is_slow(&mut self, gradient: f64) -> bool {
-        self.waited += 1;
-        if gradient <= 0.1 * self.mark {
-            (self.waited, self.mark) = (0, gradient);
-        }
-        self.waited >= PATIENCE
-    }
-
-    /// Makes the Hessian anew, from more rows. False when it could not be better.
-    fn improve(
-        &mut self,
-        objective: &RowObjective<'_>,
-        place: &ObjectivePlace,
-        limits: TrainingLimits,
-    ) -> Result<bool> {
-        if self.fresh {
-            return Ok(false);
-        }
-        self.stride = self.stride.div_ceil(4);
-        self.factor = objective.bowl(&place.theta, self.stride, limits)?.factor;
-        self.pairs.clear();
-        (self.waited, self.mark) = (0, norm(&place.gradient));
-        self.fresh = self.stride == 1;
-        Ok(true)
-    }
 }
 
 /// The rows that a Hessian is multiplied with.
@@ -301,77 +208,6 @@ enum HessianProducts<'a> {
 impl RowObjective<'_> {
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
-    }
-
-    pub(crate) fn bowl(
-        &self,
-        theta: &Mat<f64>,
-        stride: usize,
-        limits: TrainingLimits,
-    ) -> Result<QuadraticBowl> {
-        let pays = limits.nearby && stride == 1 && self.frame.outputs > 1;
-        if pays
-            && self.sample.is_held()
-            && !self.sample.is_thin(self.frame)
-            && let Some(bowl) = self.single_bowl(theta, limits)?
-        {
-            return Ok(bowl);
-        }
-        let hessian = self.hessian(theta, stride)?;
-        let width = theta.nrows();
-        match self.factor(&hessian, width, limits) {
-            Ok(factor) => Ok(QuadraticBowl { hessian, factor, wrong: 0.0 }),
-            // A sample may miss a column that all rows together determine.
-            Err(_) if stride > 1 => self.bowl(theta, 1, limits),
-            Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),
-        }
-    }
-
-    fn factor(
-        &self,
-        hessian: &Mat<f64>,
-        width: usize,
-        limits: TrainingLimits,
-    ) -> std::result::Result<Cholesky, usize> {
-        let penalty = &self.extra.penalty;
-        Cholesky::factor(hessian, |at| penalty[at % width] == 0.0, par(limits.threads))
-    }
-
-    /// The same by products in single precision, with what that made wrong, found by random vectors. None where it is too much.
-    fn single_bowl(&self, theta: &Mat<f64>, limits: TrainingLimits) -> Result<Option<QuadraticBowl>> {
-        let Some(hessian) = self.single_hessian(theta)? else { return Ok(None) };
-        let Ok(factor) = self.factor(&hessian, theta.nrows(), limits) else { return Ok(None) };
-        let wrong = self.rounded_away(theta, &hessian, &factor)?;
-        Ok((wrong <= MOST_ROUNDED).then_some(QuadraticBowl { hessian, factor, wrong }))
-    }
-
-    /// At least ‖H^-½(Ĥ − H)H^-½‖ for a Hessian Ĥ = LLᵀ that rounding has made: each of some random vectors v gives ‖L⁻¹(Ĥ − H)L⁻ᵀv‖,
-    /// with products of H by passes over the rows in double precision.
-    fn rounded_away(&self, theta: &Mat<f64>, hessian: &Mat<f64>, factor: &Cholesky) -> Result<f64> {
-        let total = hessian.nrows();
-        let bends = self.sample.bends(self.frame, theta)?;
-        let mut random = crate::random::seeded(total as u64 ^ 0x5eed);
-        let mut product = vec![0.0; total];
-        let mut largest = 0.0f64;
-        for _ in 0..PROBES {
-            let mut vector = Mat::from_fn(total, 1, |_, _| StandardNormal.sample(&mut random));
-            let mut done = Ok(());
-            factor.sandwich(
-                &mut vector,
-                |v| {
-                    done = self.times(&bends, v.col_as_slice(0), &mut product);
-                    *v = symmetric_times(hessian, v);
-                    add_scaled(v.col_as_slice_mut(0), -1.0, &product);
-                },
-                par(self.frame.threads),
-            );
-            done?;
-            let found = norm(&vector);
-            largest = if found.is_nan() { f64::INFINITY } else { largest.max(found) };
-        }
-        // From a fraction of Ĥ to one of H.
-        let wrong = PROBE_SAFETY * largest;
-        Ok(if wrong < 1.0 { wrong / (1.0 - wrong) } else { f64::INFINITY })
     }
 
     /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. Aids are made where there are none.
@@ -510,84 +346,5 @@ mod tests {
             let found = norm(&(a - c)).hypot(b[0] - d[0]);
             assert!(found <= evidence.bound && evidence.relative_bound <= 3e-4, "{found:e}");
         }
-    }
-
-    /// Rows of several classes with columns that depend on each other, nearly (the first eighty) or altogether (levels, of this unit).
-    fn tangled(count: usize, classes: usize, unit: f64) -> Rows {
-        let width = 100;
-        let mut random = crate::random::seeded(7);
-        let mut normal = || -> f64 { random.sample(rand_distr::StandardNormal) };
-        let mix: Vec<f64> = (0..8 * 80).map(|_| normal()).collect();
-        let (mut targets, mut features) = (Vec::new(), Vec::new());
-        for k in 0..count {
-            let hidden: Vec<f64> = (0..8).map(|_| normal()).collect();
-            for column in mix.chunks_exact(8) {
-                features.push(crate::linalg::dot(column, &hidden) + 0.01 * normal());
-            }
-            features.extend((0..width - 80).map(|level| f64::from(u8::from(level == k * 31 % 20)) * unit));
-            // The later a class, the rarer.
-            let class = ((hidden[0] + normal()).abs() * 1.5) as usize;
-            targets.extend((0..classes).map(|c| f64::from(u8::from(c == class.min(classes - 1)))));
-        }
-        Rows::new(Dense::new(features, width).unwrap(), targets, classes).unwrap()
-    }
-
-    #[test]
-    fn a_hessian_in_single_precision_is_no_more_wrong_than_it_says() {
-        let recipe = Logistic::new(1.0).softmax();
-        let mut fitted = Fitted::new(&recipe, tangled(11_500, 6, 1.0)).unwrap();
-        let model = fitted.model();
-        let base = &model.standing.as_ref().unwrap().base;
-        let total = base.hessian.nrows();
-        let fraction = |found: &Mat<f64>, truth: &Mat<f64>, factor: &Cholesky| {
-            let apart = Mat::from_fn(total, total, |i, j| {
-                let at = (i.max(j), i.min(j));
-                truth[at] - found[at]
-            });
-            operator_norm(total, &[], 5, |v| factor.sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq))
-        };
-        let (rough, truth) = model
-            .over_all_rows(fitted.rows(), |sample| {
-                let objective = model.objective(sample);
-                let rough = objective.single_bowl(&model.theta, model.limits(&model.facts))?;
-                Ok((rough.unwrap(), objective.hessian(&model.theta, 1)?))
-            })
-            .unwrap();
-        // Rounding shows, and stays within what is said of it, with room to spare.
-        let found = fraction(&rough.hessian, &truth, &rough.factor);
-        assert!(
-            found > 1e-9 && found <= rough.wrong && rough.wrong <= MOST_ROUNDED,
-            "{found:e} of {:e}",
-            rough.wrong
-        );
-        let said = model.ledger.warp;
-        let found = fraction(&base.hessian, &truth, &base.factor);
-        assert!(said > 0.0 && said <= MOST_WRONG && found <= said, "{found:e} of {said:e}");
-        for k in 0..2 {
-            let evidence = fitted.forget(&Auto::default(), &[RowId(k * 11)]).unwrap();
-            let fresh = recipe.fit_store(fitted.rows()).unwrap();
-            let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
-            let intercepts: f64 = b.iter().zip(&d).map(|(b, d)| (b - d).powi(2)).sum();
-            let found = norm(&(a - c)).hypot(intercepts.sqrt());
-            assert!(found <= evidence.bound && evidence.relative_bound <= 3e-4, "{found:e}");
-        }
-    }
-
-    /// Where single precision would take too much, the Hessian is that of double precision.
-    #[test]
-    fn a_hessian_that_single_precision_spoils_is_made_in_double_precision() {
-        let rows = tangled(11_500, 6, 1e3);
-        let recipe = Logistic::new(1e-5).softmax();
-        let model = recipe.fit(&rows).unwrap();
-        let limits = model.limits(&model.facts);
-        let bowl = model
-            .over_all_rows(&rows, |sample| {
-                let objective = model.objective(sample);
-                let spoiled = objective.single_bowl(&model.theta, limits)?;
-                assert!(spoiled.is_none());
-                objective.bowl(&model.theta, 1, limits)
-            })
-            .unwrap();
-        assert_eq!(bowl.wrong, 0.0);
     }
 }
