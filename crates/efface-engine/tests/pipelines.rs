@@ -387,6 +387,33 @@ fn a_classifier_of_scaled_rows_is_trained_on() {
     assert_close(&engine, &fitted("fresh", &all[..58]));
 }
 
+/// A row that dwarfed its column leaves parameters far from where the others want them.
+#[test]
+fn a_classifier_whose_scale_collapses_is_that_of_the_others() {
+    let bench = Bench::new();
+    let rows = |count: usize| {
+        let line = |at: usize| {
+            let x = ((at * 7919 % 1000) as f64 / 1000.0 + (at * 104_729 % 1000) as f64 / 1000.0 - 1.0) * 2.0;
+            let noise = (at * 31 % 101) as f64 / 101.0 - 0.5;
+            let class = if at == 300 || 0.4 * x + noise > 0.0 { "p" } else { "q" };
+            format!("r{at},{},{class}\n", if at == 300 { 1e5 } else { x })
+        };
+        (0..count).map(line).fold("id,x,y\n".to_owned(), |text, line| text + &line)
+    };
+    let fitted = |name: &str, count: usize| {
+        let mut asked = request(&rows(count), "y");
+        asked.id = Some("id".into());
+        asked.steps.scale = ColumnScale::Standard;
+        asked.model = Logistic::new(1e-8).into();
+        bench.fit(name, &asked)
+    };
+    let mut engine = fitted("model", 301);
+    let report =
+        engine.forget(&by_method(&ids(&["r300"]), &Method::default()), &ForgetOptions::default()).unwrap();
+    assert_eq!(report.claim, "exact");
+    assert_close(&engine, &fitted("fresh", 300));
+}
+
 /// A word that only the forgotten row held has another place when the row returns; the row is known all the same.
 #[test]
 fn a_row_that_comes_back_under_another_id_is_known_by_its_words() {

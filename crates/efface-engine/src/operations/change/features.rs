@@ -166,7 +166,6 @@ impl<'a> OpenedChange<'a> {
             encoder.adopt(map)?;
         }
         self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
-        let start = if *method == Method::Retrain { None } else { self.start_towards(encoder.as_ref())? };
         progress.start("fitting anew", None);
         let blueprint = &self.manifest.blueprint;
         let mut held: Option<Rows> = None;
@@ -179,6 +178,7 @@ impl<'a> OpenedChange<'a> {
             };
             let after = held.insert(after.watched(&Stop::default()));
             let rows = features(after, encoder.as_ref(), blueprint)?;
+            let start = if *method == Method::Retrain { None } else { self.start_towards(encoder.as_ref())? };
             self.fitted(rows.as_ref(), start.as_deref(), progress)
         };
         progress.finish();
@@ -326,7 +326,7 @@ impl<'a> OpenedChange<'a> {
         if is_classifier && stay && !about.is_certified { self.current_model().map(Some) } else { Ok(None) }
     }
 
-    /// The model of rows as it sees them, trained from `start` where that is given.
+    /// The model of rows as it sees them, trained from `start` where that is given and leads anywhere.
     fn fitted(
         &self,
         rows: &dyn RowStore,
@@ -334,13 +334,23 @@ impl<'a> OpenedChange<'a> {
         progress: &dyn Progress,
     ) -> Result<Outcome<Model>> {
         let recipe = self.manifest.model.recipe.for_single_change();
-        let model = watched_fit::fit(&recipe, rows, start, "fitting anew", progress)?;
+        let fit = |start| watched_fit::fit(&recipe, rows, start, "fitting anew", progress);
+        let is_as_wide = |start: &&Model| {
+            start.get::<LogisticModel>().is_some_and(|model| model.features() == rows.width())
+        };
+        // From old parameters of a column whose scale has become another altogether, no way may lead down.
+        let trained_on = start.filter(is_as_wide).and_then(|start| fit(Some(start)).ok());
+        let is_trained_on = trained_on.is_some();
+        let model = match trained_on {
+            Some(model) => model,
+            None => fit(None)?,
+        };
         // A classifier that was fitted stands at its optimum, and is held to what that promises.
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),
             None => model.evidence(),
         };
-        let method = if start.is_some() { Method::WarmStart } else { Method::Retrain };
+        let method = if is_trained_on { Method::WarmStart } else { Method::Retrain };
         evidence.method = method.name().into();
         evidence.promise = Claim::Exact;
         evidence.reason = Some(

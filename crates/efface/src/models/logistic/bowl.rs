@@ -18,6 +18,9 @@ const MOST_ROUNDED: f64 = 5e-4;
 const PROBES: usize = 4;
 const PROBE_SAFETY: f64 = 100.0;
 
+/// Passes over the rows that a Hessian in single precision takes: their Gram matrix, their probabilities, the sums and the random vectors.
+const SINGLE_PASSES: usize = 3 + PROBES;
+
 /// A sample that has less than this share of a column has too little of it.
 const SCARCE: f64 = 0.5;
 
@@ -27,6 +30,8 @@ pub(crate) struct QuadraticBowl {
     pub(crate) factor: Cholesky,
     /// At least the fraction by which it is not the Hessian at the parameters.
     pub(crate) wrong: f64,
+    /// Passes over the rows that it took.
+    pub(crate) passes: usize,
 }
 
 impl RowObjective<'_> {
@@ -40,7 +45,10 @@ impl RowObjective<'_> {
         let hessian = self.hessian(theta, 1)?;
         let width = theta.nrows();
         match self.factor(&hessian, width, limits) {
-            Ok(factor) => Ok(QuadraticBowl { hessian, factor, wrong: 0.0 }),
+            Ok(factor) => {
+                let passes = 1 + if limits.single { SINGLE_PASSES } else { 0 };
+                Ok(QuadraticBowl { hessian, factor, wrong: 0.0, passes })
+            }
             Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),
         }
     }
@@ -107,7 +115,7 @@ impl RowObjective<'_> {
         let Some(hessian) = self.single_hessian(theta)? else { return Ok(None) };
         let Ok(factor) = self.factor(&hessian, theta.nrows(), limits) else { return Ok(None) };
         let wrong = self.rounded_away(theta, &hessian, &factor)?;
-        Ok((wrong <= MOST_ROUNDED).then_some(QuadraticBowl { hessian, factor, wrong }))
+        Ok((wrong <= MOST_ROUNDED).then_some(QuadraticBowl { hessian, factor, wrong, passes: SINGLE_PASSES }))
     }
 
     /// At least ‖H^-½(Ĥ − H)H^-½‖ for a Hessian Ĥ = LLᵀ that rounding has made: each of some random vectors v gives ‖L⁻¹(Ĥ − H)L⁻ᵀv‖,

@@ -42,6 +42,8 @@ pub(super) struct DescentGuide {
     fresh: bool,
     /// The steps since it was made, in its norm.
     way: f64,
+    /// Passes over the rows that it took.
+    pub(super) passes: usize,
 }
 
 /// A Hessian of all rows, which may be kept.
@@ -83,18 +85,29 @@ impl DescentGuide {
         if stride > 1
             && let Some(factor) = objective.sampled_factor(&place.theta, stride, *limits)?
         {
-            return Ok(Self::by(factor, stride, mark));
+            // The other one is over all rows, for their columns.
+            return Ok(Self { passes: 2, ..Self::by(factor, stride, mark) });
         }
-        let QuadraticBowl { hessian, factor, wrong } = objective.bowl(&place.theta, *limits)?;
+        let QuadraticBowl { hessian, factor, wrong, passes } = objective.bowl(&place.theta, *limits)?;
         // What single precision would take from these rows it would take again.
         limits.single &= wrong > 0.0;
         let whole = limits.keep.then(|| WholeHessian { hessian, wrong, at: place.theta.clone() });
-        Ok(Self { whole, fresh: true, ..Self::by(factor, 1, mark) })
+        Ok(Self { whole, fresh: true, passes, ..Self::by(factor, 1, mark) })
     }
 
     /// A guide by a factor that is at hand.
     pub(super) fn by(factor: Cholesky, stride: usize, mark: f64) -> Self {
-        Self { factor, whole: None, stride, pairs: VecDeque::new(), waited: 0, mark, fresh: false, way: 0.0 }
+        Self {
+            factor,
+            whole: None,
+            stride,
+            pairs: VecDeque::new(),
+            waited: 0,
+            mark,
+            fresh: false,
+            way: 0.0,
+            passes: 0,
+        }
     }
 
     /// Whether it guides by the Hessian of all rows, made no farther away than this.
@@ -105,7 +118,8 @@ impl DescentGuide {
     /// The Hessian of all rows, if that is what guides, and the way from where it was made to here.
     pub(super) fn into_whole(self, here: &Mat<f64>) -> Option<(QuadraticBowl, Mat<f64>)> {
         let WholeHessian { hessian, wrong, at } = self.whole?;
-        Some((QuadraticBowl { hessian, factor: self.factor, wrong }, here - at))
+        let made = QuadraticBowl { hessian, factor: self.factor, wrong, passes: self.passes };
+        Some((made, here - at))
     }
 
     /// Approximately H⁻¹·gradient.
@@ -149,17 +163,17 @@ impl DescentGuide {
         self.waited >= PATIENCE
     }
 
-    /// Makes the Hessian anew, from more rows. False when it could not be better.
+    /// Makes the Hessian anew, from more rows. Returns the passes that this took: none when it could not be better.
     pub(super) fn improve(
         &mut self,
         objective: &RowObjective<'_>,
         place: &ObjectivePlace,
         limits: &mut TrainingLimits,
-    ) -> Result<bool> {
+    ) -> Result<usize> {
         if self.fresh {
-            return Ok(false);
+            return Ok(0);
         }
         *self = Self::of_stride(objective, place, self.stride.div_ceil(4), limits)?;
-        Ok(true)
+        Ok(self.passes)
     }
 }

@@ -1,15 +1,16 @@
 //! Training to a gradient norm of 1e-10.
 //!
-//! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian: that of
+//! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian (`descent_guide.rs`): that of
 //! a sample of the rows, four for every parameter. A good Hessian makes each pass over the rows worth a digit or
 //! more, whatever the condition of the data; and a sample makes one for the price of a few passes, where all rows would
 //! cost as much as dozens. When progress is slow the Hessian is made anew where the parameters stand, from four times as
-//! many rows, in the end from all, and then the method is Newton's. At the optimum the Hessian of all rows is made once, for
-//! forgetting needs it. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
+//! many rows, in the end from all, and then the method is Newton's. Near the optimum the Hessian of all rows is made once more: forgetting
+//! needs it, and it leads the rest of the way. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
 //! tables it takes hundreds of passes to the digits that the theory of forgetting needs.
 //!
-//! With many classes even a sample makes a Hessian as dear as hundreds of passes. Such a model, and one too wide for any
-//! Hessian, takes Newton steps by conjugate gradients (`guide.rs`).
+//! With many classes even a sample makes a Hessian as dear as dozens of passes. Such a model, and one too wide for any
+//! Hessian, takes Newton steps by conjugate gradients (`guide.rs`). Where these take long to tell columns apart, a model that can have a
+//! factor gets one after all.
 
 use faer::Mat;
 
@@ -86,8 +87,9 @@ pub(crate) fn train(
     let mut guide = match factor {
         Some(factor) => Some(DescentGuide::by(factor, 1, first)),
         None if limits.factored && first > limits.gradient => {
-            passes += 1;
-            Some(DescentGuide::new(objective, &place, &mut limits)?)
+            let guide = DescentGuide::new(objective, &place, &mut limits)?;
+            passes += guide.passes;
+            Some(guide)
         }
         None => None,
     };
@@ -115,8 +117,9 @@ pub(crate) fn train(
             // The Hessian that is wanted in the end leads there in a few steps.
             let near = NEARBY / concordance - left;
             if !guide.as_ref().is_some_and(|guide| guide.is_whole_within(near)) {
-                guide = Some(DescentGuide::whole(objective, &place, &mut limits)?);
-                passes += 1;
+                let whole = DescentGuide::whole(objective, &place, &mut limits)?;
+                passes += whole.passes;
+                guide = Some(whole);
             }
         }
         let gradient = flat(&place.gradient);
@@ -143,35 +146,39 @@ pub(crate) fn train(
             }
             let improved = match &mut guide {
                 Some(guide) => guide.improve(objective, &place, &mut limits)?,
-                None => false,
+                None => 0,
             };
-            if !improved && slope <= NOISE * place.loss.abs().max(1.0) {
+            if improved == 0 && slope <= NOISE * place.loss.abs().max(1.0) {
                 break;
             }
-            if !improved {
+            if improved == 0 {
                 return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
             }
-            passes += 1;
+            passes += improved;
             continue;
         };
         let reached = norm(&next.gradient);
         let length = slope.max(0.0).sqrt();
         left = length * reached / size;
+        let stuck = reached > 0.5 * size && reached <= floor_at(&next.theta);
         match &mut guide {
             Some(guide) => {
                 guide.learn(&place, &next, length);
-                if guide.is_slow(reached) && guide.improve(objective, &next, &mut limits)? {
-                    passes += 1;
+                if guide.is_slow(reached) {
+                    passes += guide.improve(objective, &next, &mut limits)?;
                 }
             }
-            // Columns that conjugate gradients take this long to tell apart are told apart by a factor.
             None if limits.dense && products as f64 > limits.factor_passes.max(FEW_ITERATIONS) => {
-                guide = Some(DescentGuide::new(objective, &next, &mut limits)?);
-                passes += 1;
+                // Columns that conjugate gradients take this long to tell apart are told apart by a factor, where there is one.
+                let goes_on = reached > limits.gradient && !stuck;
+                guide = match goes_on.then(|| DescentGuide::new(objective, &next, &mut limits)).transpose() {
+                    Err(Error::Singular { .. }) => None,
+                    other => other?,
+                };
+                passes += guide.as_ref().map_or(0, |guide| guide.passes);
             }
             None => {}
         }
-        let stuck = reached > 0.5 * size && reached <= floor_at(&next.theta);
         place = next;
         if stuck {
             break;
@@ -189,8 +196,9 @@ pub(crate) fn train(
         passes += 1;
     }
     if limits.keep && limits.dense && bowl.is_none() {
-        bowl = Some(objective.bowl(&place.theta, limits)?);
-        passes += 1;
+        let made = objective.bowl(&place.theta, limits)?;
+        passes += made.passes;
+        bowl = Some(made);
     }
     Ok(TrainedParameters { place, bowl, aids, iterations, passes })
 }
