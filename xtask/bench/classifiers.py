@@ -1,6 +1,7 @@
 """Generated rows of several classes, and what refitting them costs: the other half of `cargo xtask bench classifiers`.
 
-    classifiers.py prepare FOLDER ROWS WIDTH CLASSES WORDS   rows as plain arrays; WORDS a row of text, 0 for dense rows
+    classifiers.py prepare FOLDER ROWS WIDTH CLASSES WORDS   rows as plain arrays; WORDS a row of text, 0 for dense rows, or
+                                                             correlated: dense rows made of twelve hidden numbers each
     classifiers.py refit FOLDER GONE                         scikit-learn without the rows GONE (0,7919,…), one JSON line
 
 The Rust half reads the same arrays. Threads are set by the caller through OMP_NUM_THREADS and OPENBLAS_NUM_THREADS.
@@ -21,6 +22,12 @@ def dense(rng, n, width, classes):
     x = rng.standard_normal((n, width))
     # Gumbel noise makes the classes those of a softmax, so that no plane tells them apart.
     scores = x @ (rng.standard_normal((width, classes)) * (3 / np.sqrt(width))) + rng.gumbel(size=(n, classes))
+    return x, scores.argmax(axis=1).astype(np.uint8)
+
+
+def correlated(rng, n, width, classes):
+    x = rng.standard_normal((n, 12)) @ rng.standard_normal((12, width)) + 0.02 * rng.standard_normal((n, width))
+    scores = x @ (0.1 * rng.standard_normal((width, classes))) + rng.gumbel(size=(n, classes))
     return x, scores.argmax(axis=1).astype(np.uint8)
 
 
@@ -48,12 +55,16 @@ def text(rng, n, width, classes, words):
 
 
 def prepare(folder, n, width, classes, words):
-    n, width, classes, words = int(n), int(width), int(classes), int(words)
+    n, width, classes = int(n), int(width), int(classes)
     rng = np.random.default_rng(n + width + classes)
-    x, y = text(rng, n, width, classes, words) if words else dense(rng, n, width, classes)
+    is_text = words not in ("0", "correlated")
+    if is_text:
+        x, y = text(rng, n, width, classes, int(words))
+    else:
+        x, y = (correlated if words == "correlated" else dense)(rng, n, width, classes)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if words:
+    if is_text:
         x.sort_indices()
         x.indptr.astype("<u8").tofile(folder / "starts")
         x.indices.astype("<u4").tofile(folder / "columns")
@@ -61,7 +72,7 @@ def prepare(folder, n, width, classes, words):
     else:
         x.astype("<f8").tofile(folder / "x")
     y.tofile(folder / "y")
-    about = {"rows": n, "width": width, "classes": classes, "sparse": bool(words)}
+    about = {"rows": n, "width": width, "classes": classes, "sparse": is_text}
     (folder / "about.json").write_text(json.dumps(about))
 
 

@@ -8,22 +8,31 @@ use crate::bench::{measure, number, parse, threads_of};
 use crate::python;
 use crate::scratch::ScratchFolder;
 
-/// One table of rows: its name, rows, columns, classes, and words a row where they are text.
+/// One table of rows: its name, rows, columns, classes, and what its rows are: words a row where they are text, 0 where they are dense.
 struct TableShape {
     name: &'static str,
     rows: usize,
     width: usize,
     classes: usize,
-    words: usize,
+    words: &'static str,
 }
 
-const SHAPES: [TableShape; 6] = [
-    TableShape { name: "20,000 × 1,000 × 2", rows: 20_000, width: 1_000, classes: 2, words: 0 },
-    TableShape { name: "20,000 × 200 × 20", rows: 20_000, width: 200, classes: 20, words: 0 },
-    TableShape { name: "100,000 × 100 × 10", rows: 100_000, width: 100, classes: 10, words: 0 },
-    TableShape { name: "2,000 × 1,000 × 5", rows: 2_000, width: 1_000, classes: 5, words: 0 },
-    TableShape { name: "text, 6,500 × 1,500 × 52", rows: 6_500, width: 1_500, classes: 52, words: 60 },
-    TableShape { name: "text, 20,000 × 20,000 × 20", rows: 20_000, width: 20_000, classes: 20, words: 100 },
+const SHAPES: [TableShape; 7] = [
+    TableShape { name: "20,000 × 1,000 × 2", rows: 20_000, width: 1_000, classes: 2, words: "0" },
+    TableShape { name: "20,000 × 200 × 20", rows: 20_000, width: 200, classes: 20, words: "0" },
+    TableShape { name: "100,000 × 100 × 10", rows: 100_000, width: 100, classes: 10, words: "0" },
+    TableShape { name: "2,000 × 1,000 × 5", rows: 2_000, width: 1_000, classes: 5, words: "0" },
+    TableShape { name: "text, 6,500 × 1,500 × 52", rows: 6_500, width: 1_500, classes: 52, words: "60" },
+    TableShape {
+        name: "text, 20,000 × 20,000 × 20", rows: 20_000, width: 20_000, classes: 20, words: "100"
+    },
+    TableShape {
+        name: "60,000 × 110 × 10, correlated",
+        rows: 60_000,
+        width: 110,
+        classes: 10,
+        words: "correlated",
+    },
 ];
 
 /// Rows that are forgotten, one request each.
@@ -54,9 +63,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 fn line(shape: &TableShape) -> Result<()> {
     let folder = ScratchFolder::new("classifiers")?;
     let arrays = folder.path().to_string_lossy().into_owned();
-    let sizes = [shape.rows, shape.width, shape.classes, shape.words].map(|size| size.to_string());
-    let [rows, width, classes, words] = sizes.each_ref().map(String::as_str);
-    python::script("classifiers.py", &["prepare", &arrays, rows, width, classes, words], 1)?;
+    let sizes = [shape.rows, shape.width, shape.classes].map(|size| size.to_string());
+    let [rows, width, classes] = sizes.each_ref().map(String::as_str);
+    python::script("classifiers.py", &["prepare", &arrays, rows, width, classes, shape.words], 1)?;
     let requests = REQUESTS.to_string();
     let first_of = |found: Vec<Value>| found.into_iter().next().context("no measurement");
     let tight = first_of(measure("classifiers", &[&arrays, &requests, "1e-6"])?)?;
