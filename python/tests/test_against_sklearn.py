@@ -125,14 +125,17 @@ def test_logistic_on_words(clothing):
     near(ours, theirs.fit(*without(X.toarray(), y)), 1e-5)
 
 
-def test_multinomial_logistic_on_words(clothing):
+@pytest.mark.parametrize("form", ["auto", "iterative"])
+def test_multinomial_logistic_on_words(clothing, form):
     X, y = clothing[0][:2500, :50].toarray(), clothing[1][:2500]
     gone = GONE[GONE < 2500]
     stays = np.setdiff1d(np.arange(2500), gone)
-    ours = efface.LogisticRegression(C=0.2, forget_tol=1e-6).fit(X, y)
+    ours = efface.LogisticRegression(C=0.2, forget_tol=1e-6, form=form).fit(X, y)
     theirs = linear_model.LogisticRegression(C=0.2, tol=1e-10, max_iter=500, solver="newton-cholesky")
     near(ours, theirs.fit(X, y), 1e-5)
-    ours.forget(gone)
+    evidence = ours.forget(gone)
+    # Kept curvature is of earlier parameters, which is told.
+    assert any("curvature" in str(kept) for kept in evidence.kept_beside) == (form == "auto")
     near(ours, theirs.fit(X[stays], y[stays]), 1e-5)
     assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
 

@@ -320,6 +320,7 @@ def test_before_a_fit(made):
         (efface.Sisa(efface.GaussianNB(priors=[0.5, 0.5])), "leave the priors to the rows"),
         (efface.Sisa(efface.MultinomialNB(fit_prior=False)), "leave the priors to the rows"),
         (efface.Ridge(form="square"), "form = 'square' does not exist"),
+        (efface.LogisticRegression(form="rows"), "form = 'rows' does not exist"),
         (efface.Ridge(n_jobs=0), "n_jobs = 0"),
         (efface.LogisticRegression(max_iter=0), "max_iter = 0"),
         (efface.LogisticRegression(C=0.0), "C = 0.0 is out of range"),
