@@ -16,7 +16,8 @@ def classes_of(y: Any, classes: Any = None) -> tuple[npt.NDArray[Any], npt.NDArr
     """The classes in order, and the number of each label's class."""
     if classes is None and isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype == np.bool_:
         # Truth values are classes in any case, and need not be sorted to be told apart.
-        found = np.array([value for value, is_there in ((False, not y.all()), (True, y.any())) if is_there])
+        there = [value for value, is_there in ((False, not y.all()), (True, y.any())) if is_there]
+        found = np.array(there, dtype=np.bool_)
         return found, y.astype(np.intp) if len(found) == 2 else np.zeros(len(y), dtype=np.intp)
     check_classification_targets(y)
     labels = column_or_1d(y, warn=True)
