@@ -1,7 +1,8 @@
 //! Forgetting from a classifier through the default door, for `cargo xtask bench classifiers` to lay out.
 //!
-//! `classifiers FOLDER REQUESTS [TOLERANCE]` forgets one row after another, each by `auto`; the folder is made by
-//! `xtask/bench/classifiers.py prepare`, and the parameters that are reached are left in it as `theta`.
+//! `classifiers FOLDER REQUESTS [TOLERANCE] [--iterative]` forgets one row after another, each by `auto`; the folder is made by
+//! `xtask/bench/classifiers.py prepare`, and the parameters that are reached are left in it as `theta`. With `--iterative` no curvature is
+//! kept.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot go on should stop and say where")]
 
@@ -17,12 +18,13 @@ use serde_json::{Value, json};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let iterative = args.iter().any(|arg| arg == "--iterative");
+    let args: Vec<&str> = args.iter().map(String::as_str).filter(|arg| *arg != "--iterative").collect();
     match args[..] {
-        [folder, requests] => forget(folder, requests, None),
-        [folder, requests, tolerance] => forget(folder, requests, Some(tolerance)),
+        [folder, requests] => forget(folder, requests, None, !iterative),
+        [folder, requests, tolerance] => forget(folder, requests, Some(tolerance), !iterative),
         // `cargo test --benches` and a bare `cargo bench` come here.
-        _ => eprintln!("classifiers FOLDER REQUESTS [TOLERANCE]"),
+        _ => eprintln!("classifiers FOLDER REQUESTS [TOLERANCE] [--iterative]"),
     }
 }
 
@@ -59,7 +61,7 @@ fn rows(folder: &Path) -> Rows {
     Rows::new(features, targets, classes.outputs()).expect("finite")
 }
 
-fn forget(folder: &str, requests: &str, tolerance: Option<&str>) {
+fn forget(folder: &str, requests: &str, tolerance: Option<&str>, curvature: bool) {
     let requests: usize = requests.parse().expect("a count");
     let auto = Auto { tolerance: tolerance.map(|text| text.parse().expect("a number")) };
     let folder = PathBuf::from(folder);
@@ -67,7 +69,7 @@ fn forget(folder: &str, requests: &str, tolerance: Option<&str>) {
     let count = rows.len();
     if rows.outputs() == 1 {
         run(
-            &Logistic::new(1.0).threads(threads(1)),
+            &Logistic::new(1.0).threads(threads(1)).curvature(curvature),
             rows,
             &folder,
             |k| RowId((k * 7919 % count) as u64),
@@ -75,7 +77,7 @@ fn forget(folder: &str, requests: &str, tolerance: Option<&str>) {
         );
     } else {
         run(
-            &Softmax::new(1.0).threads(threads(1)),
+            &Softmax::new(1.0).threads(threads(1)).curvature(curvature),
             rows,
             &folder,
             |k| RowId((k * 7919 % count) as u64),
