@@ -7,8 +7,15 @@ use efface_io::RowCondition;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let Ok(condition) = RowCondition::parse(text) else { return };
-    let cells = [Cell::Missing, Cell::Number(-1.5), Cell::Text("2026-03-02".into()), Cell::Text(String::new())];
+    let Ok(condition) = RowCondition::parse(text) else {
+        return;
+    };
+    let cells = [
+        Cell::Missing,
+        Cell::Number(-1.5),
+        Cell::Text("2026-03-02".into()),
+        Cell::Text(String::new()),
+    ];
     let negated = RowCondition::parse(&format!("not ({text})"));
     for cell in &cells {
         let holds = condition.holds(&|_| Some(cell));
@@ -18,5 +25,10 @@ fuzz_target!(|text: &str| {
         }
     }
     condition.holds(&|_| None);
-    assert!(condition.columns().iter().all(|name| text.len() >= name.len()));
+    assert!(
+        condition
+            .columns()
+            .iter()
+            .all(|name| text.len() >= name.len())
+    );
 });

@@ -8,7 +8,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(read) = Embedding::read_glove(bytes, 1000) {
         let _ = read.ids("the cat sat", 2);
     }
-    let Some((&cut, rest)) = bytes.split_first() else { return };
+    let Some((&cut, rest)) = bytes.split_first() else {
+        return;
+    };
     let (words, numbers) = rest.split_at(rest.len() * usize::from(cut) / 256);
     if let Ok(read) = Embedding::read_half(words, numbers, usize::from(cut % 5)) {
         let _ = read.ids("the cat sat", 2);

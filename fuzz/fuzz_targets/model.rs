@@ -8,7 +8,9 @@ use efface_engine::Engine;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(mut file) = tempfile::NamedTempFile::new() else { return };
+    let Ok(mut file) = tempfile::NamedTempFile::new() else {
+        return;
+    };
     if file.write_all(bytes).is_err() {
         return;
     }

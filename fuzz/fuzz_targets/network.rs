@@ -1,7 +1,7 @@
 #![no_main]
 //! Arbitrary bytes as a stored network, a part of one, or a checkpoint: they are read or refused in little memory.
 
-use efface_nn::{Backbone, TrainingCheckpoint, Network, NetworkRecipe};
+use efface_nn::{Backbone, Network, NetworkRecipe, TrainingCheckpoint};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,13 +3,15 @@
 #![no_main]
 
 use efface_receipt::{
-    ReceiptBundle, LogCheckpoint, ConsistencyProof, Hash, InclusionProof, KeyRing, LogReplay, PublicKey, SecretKey,
-    SignedReceipt, Time, canonical, verify_bytes,
+    ConsistencyProof, Hash, InclusionProof, KeyRing, LogCheckpoint, LogReplay, PublicKey,
+    ReceiptBundle, SecretKey, SignedReceipt, Time, canonical, verify_bytes,
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(secret) = SecretKey::from_seed("fuzz.example/log", &[1; 32]) else { return };
+    let Ok(secret) = SecretKey::from_seed("fuzz.example/log", &[1; 32]) else {
+        return;
+    };
     let keys = KeyRing::from(secret.public());
     if let Ok(value) = canonical::parse(data, "the input", 1 << 20) {
         assert_eq!(canonical::write(&value).ok().as_deref(), Some(data));
@@ -36,13 +38,27 @@ fuzz_target!(|data: &[u8]| {
     // The first bytes as numbers, the rest as a path: proofs of any shape.
     if let Some((head, rest)) = data.split_at_checked(16) {
         let number = |range: std::ops::Range<usize>| {
-            head[range].iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte))
+            head[range]
+                .iter()
+                .fold(0u64, |n, byte| n << 8 | u64::from(*byte))
         };
         let (first, second) = (number(0..8), number(8..16));
-        let path: Vec<Hash> =
-            rest.chunks_exact(32).filter_map(|chunk| Some(Hash(chunk.try_into().ok()?))).collect();
+        let path: Vec<Hash> = rest
+            .chunks_exact(32)
+            .filter_map(|chunk| Some(Hash(chunk.try_into().ok()?)))
+            .collect();
         let root = Hash([0; 32]);
-        let _ = InclusionProof { index: first, size: second, path: path.clone() }.verify(rest, &root);
-        let _ = ConsistencyProof { old: first, new: second, path }.verify(&root, &root);
+        let _ = InclusionProof {
+            index: first,
+            size: second,
+            path: path.clone(),
+        }
+        .verify(rest, &root);
+        let _ = ConsistencyProof {
+            old: first,
+            new: second,
+            path,
+        }
+        .verify(&root, &root);
     }
 });

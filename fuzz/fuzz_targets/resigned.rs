@@ -27,14 +27,22 @@ static LOG: LazyLock<BaseLog> = LazyLock::new(|| match base() {
 fn base() -> Option<BaseLog> {
     let folder = tempfile::tempdir().ok()?;
     let path = folder.path().join("model");
-    let rows: String = (0..24).map(|at| format!("r{at},{},{}\n", at * 7 % 11, at % 5)).collect();
-    let mut request = FitRequest::new(Source::from_bytes("a.csv", format!("id,x,y\n{rows}"), None).ok()?);
+    let rows: String = (0..24)
+        .map(|at| format!("r{at},{},{}\n", at * 7 % 11, at % 5))
+        .collect();
+    let mut request =
+        FitRequest::new(Source::from_bytes("a.csv", format!("id,x,y\n{rows}"), None).ok()?);
     request.targets = vec!["y".into()];
     request.id = Some("id".into());
     fit(&request, &path, false, &Silent).ok()?;
     let mut engine = Engine::open(&path).ok()?;
     let one = |id: &str| ForgetRequest::new(RowSelection::Ids(vec![id.into()]));
-    engine.learn(&Source::from_bytes("b.csv", "id,x,y\nn1,2,3\n", None).ok()?, &Silent).ok()?;
+    engine
+        .learn(
+            &Source::from_bytes("b.csv", "id,x,y\nn1,2,3\n", None).ok()?,
+            &Silent,
+        )
+        .ok()?;
     engine.export("json", None).ok()?;
     engine.forget(&one("r3"), &ForgetOptions::default()).ok()?;
     engine.forget(&one("r4"), &ForgetOptions::default()).ok()?;
@@ -52,15 +60,36 @@ fn base() -> Option<BaseLog> {
 
 /// Values that the fields of a receipt should not have.
 const VALUES: [&str; 20] = [
-    "0", "1", "-1", "2", "9007199254740991", "9007199254740992", "18446744073709551615", "1e308", "0.5", "null",
-    "true", "\"\"", "\"done\"", "\"forget\"", "\"fit\"", "\"erased\"", "\"exact\"", "\"2026-03-02T09:15:00.000Z\"", "[]",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "9007199254740991",
+    "9007199254740992",
+    "18446744073709551615",
+    "1e308",
+    "0.5",
+    "null",
+    "true",
+    "\"\"",
+    "\"done\"",
+    "\"forget\"",
+    "\"fit\"",
+    "\"erased\"",
+    "\"exact\"",
+    "\"2026-03-02T09:15:00.000Z\"",
+    "[]",
     "{}",
 ];
 
 fn replace_value(value: &mut Value, left: &mut usize, new: &Value) -> bool {
     match value {
-        Value::Array(all) if !all.is_empty() => all.iter_mut().any(|inner| replace_value(inner, left, new)),
-        Value::Object(all) if !all.is_empty() => all.iter_mut().any(|(_, inner)| replace_value(inner, left, new)),
+        Value::Array(all) if !all.is_empty() => {
+            all.iter_mut().any(|inner| replace_value(inner, left, new))
+        }
+        Value::Object(all) if !all.is_empty() => all
+            .iter_mut()
+            .any(|(_, inner)| replace_value(inner, left, new)),
         _ if *left == 0 => {
             *value = new.clone();
             true
@@ -73,22 +102,35 @@ fn replace_value(value: &mut Value, left: &mut usize, new: &Value) -> bool {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some(secret) = LOG.key.lines().find_map(|line| SecretKey::parse(line).ok()) else { return };
+    let Some(secret) = LOG.key.lines().find_map(|line| SecretKey::parse(line).ok()) else {
+        return;
+    };
     let mut receipts = LOG.receipts.clone();
     for edit in data.chunks_exact(4).take(8) {
         let which = usize::from(edit[0]) % receipts.len();
         let mut left = usize::from(edit[1]) % 128;
-        let Ok(new) = serde_json::from_str(VALUES[usize::from(edit[2]) % VALUES.len()]) else { return };
+        let Ok(new) = serde_json::from_str(VALUES[usize::from(edit[2]) % VALUES.len()]) else {
+            return;
+        };
         replace_value(&mut receipts[which], &mut left, &new);
     }
     let keys = KeyRing::from(secret.public());
     let mut replay = LogReplay::new(&keys);
     for receipt in receipts {
-        let Ok(receipt) = serde_json::from_value::<Receipt>(receipt) else { return };
+        let Ok(receipt) = serde_json::from_value::<Receipt>(receipt) else {
+            return;
+        };
         // What contradicts itself is not signed; what is signed is read back as it was.
-        let Ok(signed) = SignedReceipt::sign(receipt, &secret) else { return };
+        let Ok(signed) = SignedReceipt::sign(receipt, &secret) else {
+            return;
+        };
         let Ok(bytes) = signed.to_bytes() else { return };
-        assert_eq!(SignedReceipt::parse(&bytes).and_then(|read| read.to_bytes()).ok(), Some(bytes.clone()));
+        assert_eq!(
+            SignedReceipt::parse(&bytes)
+                .and_then(|read| read.to_bytes())
+                .ok(),
+            Some(bytes.clone())
+        );
         if replay.push(&bytes).is_err() {
             return;
         }

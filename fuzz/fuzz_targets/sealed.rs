@@ -53,13 +53,27 @@ fn base(kind: usize) -> Option<BaseModel> {
         }
     }
     fit(&request, &path, false, &Silent).ok()?;
-    Engine::open(&path).ok()?.forget(&by_id("r3"), &ForgetOptions::default()).ok()?;
+    Engine::open(&path)
+        .ok()?
+        .forget(&by_id("r3"), &ForgetOptions::default())
+        .ok()?;
     let key = std::fs::read_to_string(folder.path().join("model.key")).ok()?;
-    Some(BaseModel { model: std::fs::read(&path).ok()?, key })
+    Some(BaseModel {
+        model: std::fs::read(&path).ok()?,
+        key,
+    })
 }
 
 fn rows() -> String {
-    let line = |at: u32| format!("r{at},{},word{} two,{},{}\n", at * 7 % 11, at % 4, at % 5, at % 2);
+    let line = |at: u32| {
+        format!(
+            "r{at},{},word{} two,{},{}\n",
+            at * 7 % 11,
+            at % 4,
+            at % 5,
+            at % 2
+        )
+    };
     format!("id,x,t,y,c\n{}", (0..24).map(line).collect::<String>())
 }
 
@@ -69,15 +83,31 @@ fn by_id(id: &str) -> ForgetRequest {
 
 /// Numbers that counts, sizes and indices should not be.
 const NUMBERS: [&str; 16] = [
-    "0", "1", "-1", "2", "255", "65536", "2147483648", "4294967295", "1099511627776", "9007199254740992",
-    "9223372036854775807", "18446744073709551615", "1e308", "-1e308", "0.5", "null",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "255",
+    "65536",
+    "2147483648",
+    "4294967295",
+    "1099511627776",
+    "9007199254740992",
+    "9223372036854775807",
+    "18446744073709551615",
+    "1e308",
+    "-1e308",
+    "0.5",
+    "null",
 ];
 
 /// Replaces one value of the manifest, counted through the whole tree.
 fn replace_value(value: &mut Value, left: &mut usize, new: &Value) -> bool {
     match value {
         Value::Array(all) => all.iter_mut().any(|inner| replace_value(inner, left, new)),
-        Value::Object(all) => all.iter_mut().any(|(_, inner)| replace_value(inner, left, new)),
+        Value::Object(all) => all
+            .iter_mut()
+            .any(|(_, inner)| replace_value(inner, left, new)),
         _ if *left == 0 => {
             *value = new.clone();
             true
@@ -101,10 +131,19 @@ fn count_values(value: &Value) -> usize {
 fn edit(path: &Path, key: &str, edits: &[u8]) -> Option<()> {
     let connection = Connection::open(path).ok()?;
     let read = |name: &str| -> Option<Vec<u8>> {
-        connection.query_row("SELECT value FROM meta WHERE key = ?1", [name], |row| row.get(0)).ok()
+        connection
+            .query_row("SELECT value FROM meta WHERE key = ?1", [name], |row| {
+                row.get(0)
+            })
+            .ok()
     };
     let write = |name: &str, value: &[u8]| {
-        connection.execute("UPDATE meta SET value = ?2 WHERE key = ?1", params![name, value]).ok()
+        connection
+            .execute(
+                "UPDATE meta SET value = ?2 WHERE key = ?1",
+                params![name, value],
+            )
+            .ok()
     };
     let mut manifest: Value = serde_json::from_slice(&read("manifest")?).ok()?;
     for edit in edits.chunks_exact(4).take(8) {
@@ -122,10 +161,16 @@ fn edit(path: &Path, key: &str, edits: &[u8]) -> Option<()> {
                 let head = manifest["parts"].get_mut(usize::from(edit[1]) % count)?;
                 let first = head["first"].as_u64()?;
                 let sql = "SELECT bytes FROM parts WHERE part = ?1";
-                let mut bytes: Vec<u8> = connection.query_row(sql, [first], |row| row.get(0)).ok()?;
+                let mut bytes: Vec<u8> =
+                    connection.query_row(sql, [first], |row| row.get(0)).ok()?;
                 let at = usize::from(edit[2]) * 7 % bytes.len().max(1);
                 *bytes.get_mut(at)? = edit[3];
-                connection.execute("UPDATE parts SET bytes = ?2 WHERE part = ?1", params![first, bytes]).ok()?;
+                connection
+                    .execute(
+                        "UPDATE parts SET bytes = ?2 WHERE part = ?1",
+                        params![first, bytes],
+                    )
+                    .ok()?;
                 head["sha256"] = Value::String(sha256(&bytes).to_string());
             }
         }
@@ -140,14 +185,21 @@ fn edit(path: &Path, key: &str, edits: &[u8]) -> Option<()> {
     head.extensions = vec![format!("efface state {}", sha256(&bytes))];
     let signed = SignedHead::sign(&head, &secret).ok()?;
     write("checkpoint", signed.checkpoint.as_bytes())?;
-    write("head", &[&signed.key_id.0[..], &signed.signature.0].concat())?;
+    write(
+        "head",
+        &[&signed.key_id.0[..], &signed.signature.0].concat(),
+    )?;
     Some(())
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((which, edits)) = data.split_first() else { return };
+    let Some((which, edits)) = data.split_first() else {
+        return;
+    };
     let base = &MODELS[usize::from(*which) % MODELS.len()];
-    let Ok(folder) = tempfile::tempdir() else { return };
+    let Ok(folder) = tempfile::tempdir() else {
+        return;
+    };
     let path = folder.path().join("model");
     let key = folder.path().join("model.key");
     if std::fs::write(&path, &base.model).is_err() || std::fs::write(&key, &base.key).is_err() {

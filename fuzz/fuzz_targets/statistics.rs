@@ -8,8 +8,13 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = Statistics::from_bytes(bytes, None);
-    let Ok(mut sums) = LinearStatistics::from_bytes(bytes) else { return };
-    assert_eq!(LinearStatistics::from_bytes(&sums.to_bytes()).ok().as_ref(), Some(&sums));
+    let Ok(mut sums) = LinearStatistics::from_bytes(bytes) else {
+        return;
+    };
+    assert_eq!(
+        LinearStatistics::from_bytes(&sums.to_bytes()).ok().as_ref(),
+        Some(&sums)
+    );
     let other = sums.clone();
     let _ = sums.merge(&other);
     if sums.spec().width() < 16 {

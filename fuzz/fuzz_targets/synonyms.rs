@@ -2,7 +2,7 @@
 //! Arbitrary bytes as a table of synonyms: words with others that may stand for them, or an error that names a line, never a
 //! panic. What was read is then used on the same bytes as a text.
 
-use efface::features::{TextAugmenter, Synonyms};
+use efface::features::{Synonyms, TextAugmenter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

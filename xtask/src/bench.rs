@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{classifiers, data, machine, methods, networks, package, python, root, scale, speed, torture};
+use crate::{
+    classifiers, data, machine, methods, networks, package, python, root, scale, speed, torture,
+};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -15,15 +17,31 @@ const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
     (30, [115.0, 70.0, 58.0, 35.0], [405.0, 141.0, 79.0, 32.0]),
     (50, [132.0, 75.0, 63.0, 40.0], [805.0, 294.0, 179.0, 38.0]),
     (100, [152.0, 89.0, 77.0, 47.0], [1511.0, 593.0, 296.0, 61.0]),
-    (200, [316.0, 172.0, 149.0, 77.0], [3492.0, 1276.0, 606.0, 102.0]),
+    (
+        200,
+        [316.0, 172.0, 149.0, 77.0],
+        [3492.0, 1276.0, 606.0, 102.0],
+    ),
 ];
 const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 
 /// `rows [ROWS …]`: what rows cost. The engine's example does the work.
 fn rows(args: &[String]) -> Result<()> {
-    let sizes =
-        if args.is_empty() { vec!["100000", "1000000"] } else { args.iter().map(String::as_str).collect() };
-    let example = ["run", "--release", "--quiet", "--package", "efface-engine", "--example", "scale", "--"];
+    let sizes = if args.is_empty() {
+        vec!["100000", "1000000"]
+    } else {
+        args.iter().map(String::as_str).collect()
+    };
+    let example = [
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "efface-engine",
+        "--example",
+        "scale",
+        "--",
+    ];
     let forget: Vec<&str> = std::iter::once("forget").chain(sizes).collect();
     for part in [&["constants"][..], &forget, &["bulk", "1000000", "100000"]] {
         crate::run("cargo", &[&example[..], part].concat())?;
@@ -36,7 +54,10 @@ pub(crate) const THREADS: &str = "EFFACE_THREADS";
 
 /// How many threads a benchmark takes that has a number of its own, in words.
 pub(crate) fn threads_of(default: usize) -> String {
-    match std::env::var(THREADS).unwrap_or_else(|_| default.to_string()).as_str() {
+    match std::env::var(THREADS)
+        .unwrap_or_else(|_| default.to_string())
+        .as_str()
+    {
         "1" => "one thread".into(),
         "2" => "two threads".into(),
         count => format!("{count} threads"),
@@ -45,7 +66,10 @@ pub(crate) fn threads_of(default: usize) -> String {
 
 /// Runs a benchmark again on so many processors. Programs that take all there are take these, and others are told.
 fn on_threads(count: &str, args: &[&String]) -> Result<()> {
-    let last = count.parse::<usize>().ok().and_then(|count| count.checked_sub(1));
+    let last = count
+        .parse::<usize>()
+        .ok()
+        .and_then(|count| count.checked_sub(1));
     let last = last.with_context(|| format!("--threads: {count} is no number of threads"))?;
     let status = Command::new("taskset")
         .args(["--cpu-list", &format!("0-{last}")])
@@ -63,7 +87,8 @@ fn on_threads(count: &str, args: &[&String]) -> Result<()> {
 
 /// `bench [NAME …] [--threads T]`. Streams, fits and forms take the flag themselves, some of them a list.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let takes_threads = |name: &String| ["stream", "fit", "forms", "compare"].contains(&name.as_str());
+    let takes_threads =
+        |name: &String| ["stream", "fit", "forms", "compare"].contains(&name.as_str());
     if let Some(at) = args.iter().position(|arg| arg == "--threads")
         && !args.first().is_some_and(takes_threads)
     {
@@ -76,7 +101,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     match args.first().map(String::as_str) {
         None => {
-            for part in ["deletion", "flat", "memory", "drift", "injection", "fit", "stream", "forms"] {
+            for part in [
+                "deletion",
+                "flat",
+                "memory",
+                "drift",
+                "injection",
+                "fit",
+                "stream",
+                "forms",
+            ] {
                 run(&[part.to_string()])?;
             }
             Ok(())
@@ -84,7 +118,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("deletion") => {
             let mut widths = Vec::new();
             for arg in &args[1..] {
-                widths.push(arg.parse::<u64>().with_context(|| format!("{arg} is not a width"))?);
+                widths.push(
+                    arg.parse::<u64>()
+                        .with_context(|| format!("{arg} is not a width"))?,
+                );
             }
             if widths.is_empty() {
                 widths = WIDTHS.to_vec();
@@ -121,14 +158,34 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 pub(crate) fn picture() -> Result<()> {
     let file = root()?.join("docs/forgetting.svg");
     let file = file.to_string_lossy();
-    crate::run("cargo", &["bench", "--quiet", "--package", "efface", "--bench", "picture", "--", &file])
+    crate::run(
+        "cargo",
+        &[
+            "bench",
+            "--quiet",
+            "--package",
+            "efface",
+            "--bench",
+            "picture",
+            "--",
+            &file,
+        ],
+    )
 }
 
 /// Runs the Rust half and parses its lines.
 pub(crate) fn measure(bench: &str, args: &[&str]) -> Result<Vec<Value>> {
     eprintln!("measuring {} …", args.join(" "));
     let output = Command::new("cargo")
-        .args(["bench", "--quiet", "--package", "efface", "--bench", bench, "--"])
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            "efface",
+            "--bench",
+            bench,
+            "--",
+        ])
         .args(args)
         .current_dir(root()?)
         .stderr(Stdio::inherit())
@@ -142,7 +199,9 @@ pub(crate) fn measure(bench: &str, args: &[&str]) -> Result<Vec<Value>> {
 
 pub(crate) fn parse(text: &str) -> Result<Vec<Value>> {
     let lines = text.lines().filter(|line| line.starts_with('{'));
-    lines.map(|line| serde_json::from_str(line).context("a measurement is not JSON")).collect()
+    lines
+        .map(|line| serde_json::from_str(line).context("a measurement is not JSON"))
+        .collect()
 }
 
 pub(crate) fn number(value: &Value, key: &str) -> f64 {
@@ -151,7 +210,9 @@ pub(crate) fn number(value: &Value, key: &str) -> f64 {
 
 fn find<'a>(all: &'a [Value], what: &str, k: u64, method: Option<&str>) -> Option<&'a Value> {
     all.iter().find(|v| {
-        v["what"] == what && v["k"].as_u64() == Some(k) && method.is_none_or(|method| v["method"] == method)
+        v["what"] == what
+            && v["k"].as_u64() == Some(k)
+            && method.is_none_or(|method| v["method"] == method)
     })
 }
 
@@ -159,9 +220,19 @@ fn deletion(d: u64) -> Result<()> {
     let width = d.to_string();
     let theirs = parse(&python::script("linear.py", &["deletion", &width], 1)?)?;
     let ours = measure("linear", &["deletion", &width])?;
-    let retrain = ours.iter().find(|v| v["what"] == "retrain").context("no retraining time")?;
-    let numpy_retrain = theirs.iter().find(|v| v["what"] == "numpy retrain").context("no numpy time")?;
-    println!("\n## Deletion, n = {}, d = {d}, {}\n", 10 * d, threads_of(1));
+    let retrain = ours
+        .iter()
+        .find(|v| v["what"] == "retrain")
+        .context("no retraining time")?;
+    let numpy_retrain = theirs
+        .iter()
+        .find(|v| v["what"] == "numpy retrain")
+        .context("no numpy time")?;
+    println!(
+        "\n## Deletion, n = {}, d = {d}, {}\n",
+        10 * d,
+        threads_of(1)
+    );
     println!(
         "Retraining: {:.3} s (numpy {} takes {:.3} s). The rows form took {:.2} s more to fit and keeps {:.0} MB.",
         number(retrain, "seconds"),
@@ -198,7 +269,8 @@ fn deletion(d: u64) -> Result<()> {
         let left = find(&ours, "leave_out", k, None).context("a prediction is missing")?;
         let seconds = number(exact, "seconds");
         let column = WIDTHS.iter().position(|w| *w == d);
-        let paper = |values: [f64; 4]| column.map_or("–".to_string(), |at| values[at].to_string());
+        let paper =
+            |values: [f64; 4]| column.map_or("–".to_string(), |at| values[at].to_string());
         line += &format!(
             " {} | {} | {} | {:.2} | {:.2} | {:.0e} | {:.0e} |",
             short(number(numpy, "seconds") / number(numpy_retrain, "seconds") * 1e4),
@@ -216,8 +288,9 @@ fn deletion(d: u64) -> Result<()> {
     );
     println!("| k | influence | projection_residual | exact |\n|---|---|---|---|");
     for (k, ..) in PAPER {
-        let undone =
-            |method| find(&ours, "cell", k, Some(method)).map_or(f64::NAN, |cell| number(cell, "undone"));
+        let undone = |method| {
+            find(&ours, "cell", k, Some(method)).map_or(f64::NAN, |cell| number(cell, "undone"))
+        };
         println!(
             "| {k} | {:.3} | {:.3} | {:.0e} |",
             undone("influence, rows"),
@@ -251,8 +324,14 @@ fn flat() -> Result<()> {
                 .map(|v| number(v, "seconds") * 1e6)
                 .collect();
             let cells: Vec<String> = times.iter().map(|t| format!("{t:.1} µs")).collect();
-            let (low, high) = times.iter().fold((f64::INFINITY, 0.0f64), |(l, h), t| (l.min(*t), h.max(*t)));
-            println!("| {form} | {k} | {} | {:.2} |", cells.join(" | "), high / low);
+            let (low, high) = times
+                .iter()
+                .fold((f64::INFINITY, 0.0f64), |(l, h), t| (l.min(*t), h.max(*t)));
+            println!(
+                "| {form} | {k} | {} | {:.2} |",
+                cells.join(" | "),
+                high / low
+            );
         }
     }
     Ok(())
@@ -264,7 +343,10 @@ fn memory() -> Result<()> {
     let a = ours.first().context("no measurement")?;
     let b = theirs.first().context("no measurement")?;
     let square = number(a, "square_bytes");
-    println!("\n## Memory of a fit, n = 30,000, d = 3,000, {}\n", threads_of(2));
+    println!(
+        "\n## Memory of a fit, n = 30,000, d = 3,000, {}\n",
+        threads_of(2)
+    );
     println!("| | seconds | peak memory beyond the data |\n|---|---|---|");
     println!(
         "| efface | {:.2} | {:.0} MB = {:.2} d×d matrices |",
@@ -278,14 +360,20 @@ fn memory() -> Result<()> {
         number(b, "seconds"),
         (number(b, "peak") - number(b, "peak_before")) / 1e6
     );
-    println!("\nefface ÷ scikit-learn: {:.2}", number(a, "seconds") / number(b, "seconds"));
+    println!(
+        "\nefface ÷ scikit-learn: {:.2}",
+        number(a, "seconds") / number(b, "seconds")
+    );
     Ok(())
 }
 
 fn drift() -> Result<()> {
     let all = measure("linear", &["stream"])?;
     let v = all.first().context("no measurement")?;
-    println!("\n## {} deletions one at a time, d = {}\n", v["deletions"], v["d"]);
+    println!(
+        "\n## {} deletions one at a time, d = {}\n",
+        v["deletions"], v["d"]
+    );
     println!(
         "Worst relative error against retraining over {} checks: {:.1e}; largest relative bound reported: {:.1e}; \
          {} refactorisations; {:.0} µs a deletion; {} rows left.",
@@ -313,7 +401,9 @@ fn injection() -> Result<()> {
             let cell = |method: &str, key: &str| {
                 all.iter()
                     .find(|v| {
-                        v["k"].as_u64() == Some(k) && v["p"].as_f64() == Some(p) && v["method"] == method
+                        v["k"].as_u64() == Some(k)
+                            && v["p"].as_f64() == Some(p)
+                            && v["method"] == method
                     })
                     .map_or(f64::NAN, |v| number(v, key))
             };

@@ -17,11 +17,26 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let names: Vec<&str> = PARTS.iter().map(|(part, ..)| *part).collect();
         bail!("there is no part {name}; parts: {}", names.join(", "));
     }
-    for (part, program, usual) in PARTS.iter().filter(|(part, ..)| wanted.is_none_or(|name| name == *part)) {
+    for (part, program, usual) in PARTS
+        .iter()
+        .filter(|(part, ..)| wanted.is_none_or(|name| name == *part))
+    {
         eprintln!("{part}:");
-        let mut command = vec!["bench", "--quiet", "--package", "efface", "--bench", program, "--"];
+        let mut command = vec![
+            "bench",
+            "--quiet",
+            "--package",
+            "efface",
+            "--bench",
+            program,
+            "--",
+        ];
         let given: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
-        command.extend(if given.is_empty() { usual.to_vec() } else { given });
+        command.extend(if given.is_empty() {
+            usual.to_vec()
+        } else {
+            given
+        });
         crate::run("cargo", &command)?;
     }
     Ok(())

@@ -27,10 +27,20 @@ pub(crate) fn check() -> Result<()> {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let is_needed = dependency["kind"] != "dev";
             if is_needed && dependency["path"].is_string() && dependency["req"] == "*" {
-                problems.push(format!("{name} depends on {} without a version", dependency["name"]));
+                problems.push(format!(
+                    "{name} depends on {} without a version",
+                    dependency["name"]
+                ));
             }
         }
-        let files = cargo(&["package", "--list", "--allow-dirty", "--offline", "--package", name])?;
+        let files = cargo(&[
+            "package",
+            "--list",
+            "--allow-dirty",
+            "--offline",
+            "--package",
+            name,
+        ])?;
         for file in FILES {
             if !files.lines().any(|line| line == file) {
                 problems.push(format!("the package of {name} has no {file}"));
@@ -38,10 +48,19 @@ pub(crate) fn check() -> Result<()> {
         }
     }
     if !problems.is_empty() {
-        bail!("crates that cannot be published:\n  {}", problems.join("\n  "));
+        bail!(
+            "crates that cannot be published:\n  {}",
+            problems.join("\n  ")
+        );
     }
     // Packing them together resolves each against the others as if they had been published.
-    let mut arguments = vec!["package", "--no-verify", "--allow-dirty", "--offline", "--quiet"];
+    let mut arguments = vec![
+        "package",
+        "--no-verify",
+        "--allow-dirty",
+        "--offline",
+        "--quiet",
+    ];
     for (name, _) in &published {
         arguments.extend(["--package", name.as_str()]);
     }
@@ -52,9 +71,17 @@ pub(crate) fn check() -> Result<()> {
 
 /// The crates of the workspace that may be published, by name.
 fn published() -> Result<Vec<(String, Value)>> {
-    let text = cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"])?;
+    let text = cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--offline",
+    ])?;
     let metadata: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
-    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
     // `publish` is null where nothing forbids it, and an empty list where it is false.
     let may_be = |package: &&Value| package["publish"].is_null();
     let named = |package: &Value| Some((package["name"].as_str()?.to_owned(), package.clone()));
@@ -63,9 +90,16 @@ fn published() -> Result<Vec<(String, Value)>> {
 
 /// Runs cargo in the root and returns what it printed.
 fn cargo(arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new("cargo").args(arguments).current_dir(root()?).output().context("cannot start cargo")?;
+    let output = Command::new("cargo")
+        .args(arguments)
+        .current_dir(root()?)
+        .output()
+        .context("cannot start cargo")?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo {} failed:\n{errors}", arguments.join(" "));
+    ensure!(
+        output.status.success(),
+        "cargo {} failed:\n{errors}",
+        arguments.join(" ")
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

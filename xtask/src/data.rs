@@ -18,7 +18,10 @@ pub(crate) fn pipelines(folder: Option<&str>) -> Result<()> {
 /// Runs a script with the built command and the folder of the data sets.
 fn on_data(script: &str, part: &str, folder: Option<&str>) -> Result<()> {
     let root = root()?;
-    let folder = folder.map_or_else(|| root.join("../shared/data"), |folder| Path::new(folder).to_path_buf());
+    let folder = folder.map_or_else(
+        || root.join("../shared/data"),
+        |folder| Path::new(folder).to_path_buf(),
+    );
     ensure!(
         folder.is_dir(),
         "there is no folder {}; name the one that holds the data sets: cargo xtask bench {part} DIR",
@@ -33,7 +36,9 @@ fn on_data(script: &str, part: &str, folder: Option<&str>) -> Result<()> {
 /// Where the time of `efface forget` goes, from start to exit.
 pub(crate) fn disk(args: &[String]) -> Result<()> {
     let command = built_command()?;
-    let line: Vec<&str> = std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
+    let line: Vec<&str> = std::iter::once(command.as_str())
+        .chain(args.iter().map(String::as_str))
+        .collect();
     let printed = python::script("disk.py", &line, 1)?;
     print!("\n## `efface forget` as a command\n\n{printed}");
     Ok(())
@@ -41,6 +46,12 @@ pub(crate) fn disk(args: &[String]) -> Result<()> {
 
 /// The command as users have it.
 fn built_command() -> Result<String> {
-    start("cargo", &["build", "--release", "--quiet", "--package", "efface-cli"])?;
-    Ok(root()?.join("target/release/efface").to_string_lossy().into_owned())
+    start(
+        "cargo",
+        &["build", "--release", "--quiet", "--package", "efface-cli"],
+    )?;
+    Ok(root()?
+        .join("target/release/efface")
+        .to_string_lossy()
+        .into_owned())
 }

@@ -10,14 +10,30 @@ pub(crate) fn print() {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim())
+        line.and_then(|line| line.split_once(':'))
+            .map_or("", |(_, value)| value.trim())
     };
-    let wide = ["avx512f", "avx512_vnni", "amx_tile", "avx2", "fma", "sha_ni", "asimd"];
+    let wide = [
+        "avx512f",
+        "avx512_vnni",
+        "amx_tile",
+        "avx2",
+        "fma",
+        "sha_ni",
+        "asimd",
+    ];
     let flags: Vec<&str> = field("flags").split(' ').collect();
-    let has: Vec<&str> = wide.into_iter().filter(|wide| flags.contains(wide)).collect();
+    let has: Vec<&str> = wide
+        .into_iter()
+        .filter(|wide| flags.contains(wide))
+        .collect();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let spread = spread();
-    let verdict = if spread <= QUIET { "quiet" } else { "busy: read ratios within a run" };
+    let verdict = if spread <= QUIET {
+        "quiet"
+    } else {
+        "busy: read ratios within a run"
+    };
     println!(
         "\n{}, {cores} cores, {}; spread of repeated timings {:.0} %: {verdict}",
         field("model name"),
@@ -33,7 +49,12 @@ fn spread() -> f64 {
         .map(|_| {
             let start = Instant::now();
             for _ in 0..20 {
-                std::hint::black_box(std::hint::black_box(&values).iter().map(|x| x * x).sum::<f64>());
+                std::hint::black_box(
+                    std::hint::black_box(&values)
+                        .iter()
+                        .map(|x| x * x)
+                        .sum::<f64>(),
+                );
             }
             start.elapsed().as_secs_f64()
         })

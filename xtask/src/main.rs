@@ -93,7 +93,10 @@ fn main() -> ExitCode {
 /// The root of the repository.
 pub(crate) fn root() -> Result<PathBuf> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.parent().context("xtask lies in the repository's root")?.to_path_buf())
+    Ok(here
+        .parent()
+        .context("xtask lies in the repository's root")?
+        .to_path_buf())
 }
 
 /// Runs a program in the root and fails if it does.

@@ -14,7 +14,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let only_training = args.first().is_some_and(|arg| arg == "training");
     let data = args.get(only_training as usize);
     let root = root()?;
-    let data = data.map_or_else(|| root.join("../shared/data"), |data| Path::new(data).to_path_buf());
+    let data = data.map_or_else(
+        || root.join("../shared/data"),
+        |data| Path::new(data).to_path_buf(),
+    );
     ensure!(
         data.is_dir(),
         "there is no folder {}; name the one that holds the data sets: cargo xtask bench methods [training] DIR",
@@ -22,7 +25,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     );
     let folder = ScratchFolder::new("methods")?;
     let arrays = folder.path().to_string_lossy().into_owned();
-    python::script("methods.py", &["prepare", &data.to_string_lossy(), &arrays], 2)?;
+    python::script(
+        "methods.py",
+        &["prepare", &data.to_string_lossy(), &arrays],
+        2,
+    )?;
     training(&arrays)?;
     if only_training {
         return Ok(());
@@ -54,7 +61,10 @@ fn training(arrays: &str) -> Result<()> {
         "---|".repeat(13)
     );
     for b in &theirs {
-        let a = ours.iter().find(|a| a["set"] == b["set"]).context("a training time is missing")?;
+        let a = ours
+            .iter()
+            .find(|a| a["set"] == b["set"])
+            .context("a training time is missing")?;
         let plain = number(a, "seconds");
         let full = number(a, "with_curvature");
         let seconds = number(b, "seconds");
@@ -84,7 +94,13 @@ fn goal(arrays: &str) -> Result<()> {
     let newton = number(v, "newton");
     let retraining = number(v, "retraining");
     let training = number(v, "training");
-    println!("\n## newton, n = {}, d = {}, k = {}, {}\n", v["rows"], v["width"], v["k"], threads_of(2));
+    println!(
+        "\n## newton, n = {}, d = {}, k = {}, {}\n",
+        v["rows"],
+        v["width"],
+        v["k"],
+        threads_of(2)
+    );
     println!(
         "{:.2} ms, {:.0} times faster than retraining with the curvature ({retraining:.2} s) and {:.0} times faster than \
          training without it ({training:.2} s). Relative distance to retraining {:.1e} (median of five requests; largest \
@@ -100,7 +116,9 @@ fn goal(arrays: &str) -> Result<()> {
 }
 
 fn percent(value: &Value) -> String {
-    value.as_f64().map_or("–".into(), |share| format!("{:.2}", 100.0 * share))
+    value
+        .as_f64()
+        .map_or("–".into(), |share| format!("{:.2}", 100.0 * share))
 }
 
 /// A distance or a bound: what is exactly 0 says so.
@@ -128,7 +146,12 @@ fn compare(arrays: &str, set: &str) -> Result<()> {
         "---|".repeat(10)
     );
     for v in &all {
-        let lead = format!("| {} | {} | {}", text(v, "family"), text(v, "method"), v["k"]);
+        let lead = format!(
+            "| {} | {} | {}",
+            text(v, "family"),
+            text(v, "method"),
+            v["k"]
+        );
         if v["what"] == "skipped" {
             println!("{lead} | skipped: {} | | | | | | |", text(v, "why"));
             continue;
@@ -193,8 +216,14 @@ fn accounts(set: &str, all: &[Value]) {
             number(more, "noise"),
             number(more, "budget"),
             number(more, "used"),
-            more["truth"].as_f64().map_or("–".into(), |truth| format!("{truth:.2e}")),
-            if more["retrained"] == true { "yes" } else { "no" },
+            more["truth"]
+                .as_f64()
+                .map_or("–".into(), |truth| format!("{truth:.2e}")),
+            if more["retrained"] == true {
+                "yes"
+            } else {
+                "no"
+            },
         );
     }
     println!(

@@ -16,9 +16,10 @@ const FIRST_SEED: &str = "10";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let part = args.first().map(String::as_str);
-    let data = args
-        .get(1)
-        .map_or_else(|| root().map(|root| root.join("../shared/data")), |data| Ok(PathBuf::from(data)))?;
+    let data = args.get(1).map_or_else(
+        || root().map(|root| root.join("../shared/data")),
+        |data| Ok(PathBuf::from(data)),
+    )?;
     match part {
         None => {
             for part in ["step", "minilm", "accuracy", "heads", "gap", "methods"] {
@@ -42,13 +43,25 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 fn measure(args: &[&str]) -> Result<String> {
     eprintln!("measuring {} …", args.join(" "));
     let output = Command::new("cargo")
-        .args(["bench", "--quiet", "--package", "efface-nn", "--bench", "nn", "--"])
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            "efface-nn",
+            "--bench",
+            "nn",
+            "--",
+        ])
         .args(args)
         .current_dir(root()?)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo bench")?;
-    ensure!(output.status.success(), "the benchmark failed ({})", output.status);
+    ensure!(
+        output.status.success(),
+        "the benchmark failed ({})",
+        output.status
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -70,13 +83,18 @@ fn folder(data: &Path) -> Result<String> {
 }
 
 fn step() -> Result<()> {
-    println!("\n## One training step: forward, backward, clipping, AdamW; T = 100, batch 64, 5 classes\n");
+    println!(
+        "\n## One training step: forward, backward, clipping, AdamW; T = 100, batch 64, 5 classes\n"
+    );
     println!(
         "| network | threads | efface, ms | PyTorch, ms | ratio | processor ms: efface | PyTorch | ratio | peak MB: efface | PyTorch | ratio |"
     );
     println!("|{}", "---|".repeat(11));
     let mut version = String::new();
-    for (shape, name) in [("bilstm", "BiLSTM 100→128"), ("stacked", "six layers of 64")] {
+    for (shape, name) in [
+        ("bilstm", "BiLSTM 100→128"),
+        ("stacked", "six layers of 64"),
+    ] {
         for threads in [1usize, 2] {
             let count = threads.to_string();
             let theirs = one(&NETWORKS.script("nn.py", &["step", shape, &count], threads)?)?;
@@ -109,15 +127,21 @@ fn minilm(data: &Path) -> Result<()> {
     let encoder = encoder.to_string_lossy();
     let theirs = parse(&NETWORKS.script("nn.py", &["minilm", &data, &encoder], 2)?)?;
     let ours = parse(&measure(&["minilm", &data, &encoder])?)?;
-    let version = theirs.first().map_or("?", |line| line["version"].as_str().unwrap_or("?"));
+    let version = theirs
+        .first()
+        .map_or("?", |line| line["version"].as_str().unwrap_or("?"));
     println!("\n## all-MiniLM-L6-v2, at most 256 tokens a text\n");
     println!(
         "| texts | threads | efface, texts a second | sentence-transformers {version} | ratio | a processor second: efface | theirs | peak MB: efface | theirs |"
     );
     println!("|{}", "---|".repeat(9));
     for line in ours.iter().filter(|line| line["what"] == "speed") {
-        let same = |other: &&Value| other["data"] == line["data"] && other["threads"] == line["threads"];
-        let other = theirs.iter().find(same).context("a measurement is missing")?;
+        let same =
+            |other: &&Value| other["data"] == line["data"] && other["threads"] == line["threads"];
+        let other = theirs
+            .iter()
+            .find(same)
+            .context("a measurement is missing")?;
         let rate = |line: &Value, key| number(line, "texts") / number(line, key);
         println!(
             "| {} | {} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} |",

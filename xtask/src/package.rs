@@ -28,36 +28,75 @@ fn install_wheel(python: &Path, folder: &str, release: bool) -> Result<()> {
         std::fs::remove_dir_all(&wheels).context("cannot empty target/wheels")?;
     }
     let out = wheels.to_string_lossy();
-    let mut args = vec!["-m", "maturin", "build", "--quiet", "--out", &out, "--interpreter"];
+    let mut args = vec![
+        "-m",
+        "maturin",
+        "build",
+        "--quiet",
+        "--out",
+        &out,
+        "--interpreter",
+    ];
     let interpreter = python.to_string_lossy();
     args.push(&interpreter);
     if release {
         args.push("--release");
     }
     run(python, &args, folder)?;
-    let wheel = std::fs::read_dir(&wheels)?.next().context("maturin left no wheel")??.path();
+    let wheel = std::fs::read_dir(&wheels)?
+        .next()
+        .context("maturin left no wheel")??
+        .path();
     let wheel = wheel.to_string_lossy();
-    let args =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
+    let args = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+    ];
     run(python, &[&args[..], &[&wheel]].concat(), "")
 }
 
 /// The tests, the examples in docstrings, and the types of the example scripts.
 pub(crate) fn test() -> Result<()> {
     if !new_enough() {
-        eprintln!("skipped: there is no python3 of version 3.10 or newer, the Python package is not tested");
+        eprintln!(
+            "skipped: there is no python3 of version 3.10 or newer, the Python package is not tested"
+        );
         return Ok(());
     }
     let python = install(&PACKAGE, false)?;
     run(&python, &["-m", "pytest", "python/tests"], "")?;
-    let doctests =
-        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", "efface"];
+    let doctests = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--doctest-modules",
+        "--pyargs",
+        "efface",
+    ];
     let mlflow = "--ignore-glob=*mlflow.py";
     run(&python, &[&doctests[..], &[mlflow]].concat(), "")?;
     let cache = root()?.join("target/mypy");
     let cache = cache.to_string_lossy();
-    let config = ["-m", "mypy", "--strict", "--config-file", "python/pyproject.toml", "--cache-dir"];
-    run(&python, &[&config[..], &[&cache, "python/efface", "python/examples"]].concat(), "")
+    let config = [
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        "python/pyproject.toml",
+        "--cache-dir",
+    ];
+    run(
+        &python,
+        &[&config[..], &[&cache, "python/efface", "python/examples"]].concat(),
+        "",
+    )
 }
 
 /// The same sums on every engine that there is an adapter for; `bench` measures them beside each other.
@@ -66,7 +105,18 @@ pub(crate) fn engines(args: &[String]) -> Result<()> {
         None => {
             let python = install(&ENGINES, false)?;
             install_aggregate(&python)?;
-            run(&python, &["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/engines"], "")
+            run(
+                &python,
+                &[
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-p",
+                    "no:cacheprovider",
+                    "python/engines",
+                ],
+                "",
+            )
         }
         Some("bench") => {
             let python = install(&ENGINES, true)?;
@@ -103,6 +153,10 @@ fn run(python: &Path, args: &[&str], folder: &str) -> Result<()> {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .status()
         .with_context(|| format!("cannot start {}", python.display()))?;
-    ensure!(status.success(), "python {} failed ({status})", args.join(" "));
+    ensure!(
+        status.success(),
+        "python {} failed ({status})",
+        args.join(" ")
+    );
     Ok(())
 }

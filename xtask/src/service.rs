@@ -33,38 +33,65 @@ pub(crate) fn build_verifier() -> Result<bool> {
         );
         return Ok(false);
     }
-    let build =
-        ["build", "--quiet", "--profile", "verifier", "--target", TARGET, "--package", "efface-verifier"];
-    let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&verifier_flags())?);
+    let build = [
+        "build",
+        "--quiet",
+        "--profile",
+        "verifier",
+        "--target",
+        TARGET,
+        "--package",
+        "efface-verifier",
+    ];
+    let flags = format!(
+        "target.{TARGET}.rustflags={}",
+        serde_json::to_string(&verifier_flags())?
+    );
     let place = ["--target-dir", "target/verifier/build", "--config", &flags];
     run("cargo", &[&build[..], &place].concat())?;
     let folder = root()?.join("target/verifier");
-    let built = folder.join("build").join(TARGET).join("verifier/efface-verifier.wasm");
+    let built = folder
+        .join("build")
+        .join(TARGET)
+        .join("verifier/efface-verifier.wasm");
     let squeezed = folder.join("efface-verifier.wasm");
     let (program, most) = if squeeze(&built, &squeezed)? {
         (squeezed, MOST_BYTES)
     } else {
-        eprintln!("there is no wasm-opt and it cannot be installed: the verifier is a tenth larger");
+        eprintln!(
+            "there is no wasm-opt and it cannot be installed: the verifier is a tenth larger"
+        );
         (built, MOST_BYTES_UNSQUEEZED)
     };
-    let bytes = std::fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
+    let bytes =
+        std::fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
     let length = bytes.len();
-    ensure!(length <= most, "the verifier is {length} bytes; {most} are allowed");
+    ensure!(
+        length <= most,
+        "the verifier is {length} bytes; {most} are allowed"
+    );
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut packed, &bytes)?;
     let packed = packed.finish()?;
-    eprintln!("efface-verifier.wasm: {length} bytes, {} compressed", packed.len());
+    eprintln!(
+        "efface-verifier.wasm: {length} bytes, {} compressed",
+        packed.len()
+    );
     let kept = folder.join("efface-verifier.wasm.gz");
     // An unchanged file keeps its time, so that the server is not built again.
     if std::fs::read(&kept).ok().as_deref() != Some(&packed) {
-        std::fs::write(&kept, packed).with_context(|| format!("cannot write {}", kept.display()))?;
+        std::fs::write(&kept, packed)
+            .with_context(|| format!("cannot write {}", kept.display()))?;
     }
     Ok(true)
 }
 
 /// Hashes as loops and not unrolled, and places in panics without the folders of this machine: both are smaller.
 fn verifier_flags() -> Vec<String> {
-    let mut flags = vec!["--cfg".to_owned(), "sha2_backend_soft=\"compact\"".to_owned()];
+    let mut flags = vec![
+        "--cfg".to_owned(),
+        "sha2_backend_soft=\"compact\"".to_owned(),
+    ];
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     let sources = home.and_then(|home| std::fs::read_dir(home.join("registry/src")).ok());
@@ -85,14 +112,28 @@ fn squeeze(built: &Path, squeezed: &Path) -> Result<bool> {
     }
     let built = built.to_string_lossy();
     let squeezed = squeezed.to_string_lossy();
-    let rest = ["-Oz", "--converge", "--strip-debug", "--strip-producers", &*built, "-o", &*squeezed];
+    let rest = [
+        "-Oz",
+        "--converge",
+        "--strip-debug",
+        "--strip-producers",
+        &*built,
+        "-o",
+        &*squeezed,
+    ];
     run("wasm-opt", &[&WASM_FEATURES[..], &rest].concat())?;
     Ok(true)
 }
 
 fn has_target() -> bool {
-    let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
-    listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == TARGET))
+    let listed = Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .output();
+    listed.is_ok_and(|listed| {
+        String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .any(|line| line == TARGET)
+    })
 }
 
 /// The page in Chromium and the API against its description, with the command at `program`; `verifies` says whether the
@@ -110,7 +151,9 @@ pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
         run("apt-get", &["install", "--yes", "--quiet", "chromium"])
     };
     if !has_browser() && install().is_err() {
-        eprintln!("there is no chromium and it cannot be installed: the page is not tried in a browser");
+        eprintln!(
+            "there is no chromium and it cannot be installed: the page is not tried in a browser"
+        );
     }
     let status = Command::new(interpreter)
         .args(["-m", "unittest", "discover", "crates/efface-server/browser"])
@@ -119,7 +162,10 @@ pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
         .current_dir(root()?)
         .status()
         .context("cannot start python")?;
-    ensure!(status.success(), "the service failed in the browser or against its description");
+    ensure!(
+        status.success(),
+        "the service failed in the browser or against its description"
+    );
     Ok(())
 }
 
@@ -135,13 +181,23 @@ pub(crate) fn integrations(program: &str, with_fides: bool) -> Result<()> {
         let interpreter = match environment.interpreter() {
             Ok(interpreter) => interpreter,
             Err(error) => {
-                eprintln!("skipped: the packages of {} cannot be installed: {error:#}", environment.folder);
+                eprintln!(
+                    "skipped: the packages of {} cannot be installed: {error:#}",
+                    environment.folder
+                );
                 continue;
             }
         };
         let home = root()?.join("target").join(environment.folder).join("home");
         let status = Command::new(interpreter)
-            .args(["-W", "ignore", "-m", "unittest", "discover", "docs/integrations"])
+            .args([
+                "-W",
+                "ignore",
+                "-m",
+                "unittest",
+                "discover",
+                "docs/integrations",
+            ])
             .env("EFFACE", program)
             .env("AIRFLOW_HOME", &home)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -154,5 +210,8 @@ pub(crate) fn integrations(program: &str, with_fides: bool) -> Result<()> {
 }
 
 fn has_browser() -> bool {
-    Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success())
+    Command::new("chromium")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
 }

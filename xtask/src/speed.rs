@@ -19,12 +19,15 @@ const NOISE: f64 = 0.15;
 /// The value of a flag, or its default.
 fn flag<'a>(args: &'a [String], name: &str, default: &'a str) -> &'a str {
     let at = args.iter().position(|arg| arg == name);
-    at.and_then(|at| args.get(at + 1)).map_or(default, String::as_str)
+    at.and_then(|at| args.get(at + 1))
+        .map_or(default, String::as_str)
 }
 
 /// Prints the machine that a measurement came from, and whether it was quiet.
 fn print_machine(measured: &[Value], threads: &str) {
-    let Some(machine) = measured.iter().find(|value| value["what"] == "machine") else { return };
+    let Some(machine) = measured.iter().find(|value| value["what"] == "machine") else {
+        return;
+    };
     let spread = 100.0 * number(machine, "spread");
     let about = machine["about"].as_str().unwrap_or("unknown processor");
     println!(
@@ -35,13 +38,27 @@ fn print_machine(measured: &[Value], threads: &str) {
 /// `stream [D …] [--threads T]`.
 pub(crate) fn stream(args: &[String]) -> Result<()> {
     let threads = flag(args, "--threads", "1");
-    let given: Vec<&str> = args.iter().map(String::as_str).filter(|arg| arg.parse::<u64>().is_ok()).collect();
-    let widths =
-        if args.first().is_some_and(|arg| arg != "--threads") { given } else { vec!["1000", "3000"] };
+    let given: Vec<&str> = args
+        .iter()
+        .map(String::as_str)
+        .filter(|arg| arg.parse::<u64>().is_ok())
+        .collect();
+    let widths = if args.first().is_some_and(|arg| arg != "--threads") {
+        given
+    } else {
+        vec!["1000", "3000"]
+    };
     println!("\n## A stream of requests for one row each, through `Fitted`\n");
     for (at, width) in widths.iter().enumerate() {
-        let ours = measure("speed", &["stream", width, "--threads", threads, "--json", "yes"])?;
-        let theirs = python::script("speed.py", &["stream", width, "--threads", threads, "--json"], 1)?;
+        let ours = measure(
+            "speed",
+            &["stream", width, "--threads", threads, "--json", "yes"],
+        )?;
+        let theirs = python::script(
+            "speed.py",
+            &["stream", width, "--threads", threads, "--json"],
+            1,
+        )?;
         let theirs = parse(&theirs)?;
         if at == 0 {
             print_machine(&ours, threads);
@@ -52,8 +69,9 @@ pub(crate) fn stream(args: &[String]) -> Result<()> {
         }
         for line in ours.iter().filter(|value| value["what"] == "stream") {
             let other = |who: &str| {
-                let found =
-                    theirs.iter().find(|value| value["who"] == who && value["columns"] == line["columns"]);
+                let found = theirs
+                    .iter()
+                    .find(|value| value["who"] == who && value["columns"] == line["columns"]);
                 found.map_or(f64::NAN, |value| number(value, "p50"))
             };
             let p50 = number(line, "p50");
@@ -81,21 +99,36 @@ pub(crate) fn stream(args: &[String]) -> Result<()> {
 
 fn milliseconds(seconds: f64) -> String {
     let value = seconds * 1e3;
-    if value >= 10.0 { format!("{value:.0} ms") } else { format!("{value:.2} ms") }
+    if value >= 10.0 {
+        format!("{value:.0} ms")
+    } else {
+        format!("{value:.2} ms")
+    }
 }
 
 /// `fit [N D] [--threads T]`.
 pub(crate) fn fit(args: &[String]) -> Result<()> {
     let threads = flag(args, "--threads", "1,2");
-    let given: Vec<&str> = args.iter().take_while(|arg| !arg.starts_with("--")).map(String::as_str).collect();
+    let given: Vec<&str> = args
+        .iter()
+        .take_while(|arg| !arg.starts_with("--"))
+        .map(String::as_str)
+        .collect();
     let shapes = match given[..] {
         [rows, width] => vec![(rows, width)],
         _ => vec![("30000", "3000"), ("200000", "500"), ("1000000", "100")],
     };
     println!("\n## Ridge fits beside XᵀX\n");
     for (at, (rows, width)) in shapes.iter().enumerate() {
-        let ours = measure("speed", &["fit", rows, width, "--threads", threads, "--json", "yes"])?;
-        let theirs = python::script("speed.py", &["fit", rows, width, "--threads", threads, "--json"], 1)?;
+        let ours = measure(
+            "speed",
+            &["fit", rows, width, "--threads", threads, "--json", "yes"],
+        )?;
+        let theirs = python::script(
+            "speed.py",
+            &["fit", rows, width, "--threads", threads, "--json"],
+            1,
+        )?;
         let theirs = parse(&theirs)?;
         if at == 0 {
             print_machine(&ours, threads);
@@ -105,8 +138,10 @@ pub(crate) fn fit(args: &[String]) -> Result<()> {
             );
         }
         for line in ours.iter().filter(|value| value["what"] == "fit") {
-            let beside =
-                theirs.iter().find(|value| value["threads"] == line["threads"]).context("no numpy line")?;
+            let beside = theirs
+                .iter()
+                .find(|value| value["threads"] == line["threads"])
+                .context("no numpy line")?;
             let numpy = number(beside, "X'X");
             let faer = number(line, "faer XᵀX");
             let sklearn = beside
@@ -116,7 +151,9 @@ pub(crate) fn fit(args: &[String]) -> Result<()> {
                 "| {rows} × {width} | {} | {:.3} s | {numpy:.3} s | {faer:.3} s | {:.3} s | {:.2} |",
                 line["threads"],
                 number(line, "fit"),
-                sklearn.and_then(|(_, value)| value.as_f64()).unwrap_or(f64::NAN),
+                sklearn
+                    .and_then(|(_, value)| value.as_f64())
+                    .unwrap_or(f64::NAN),
                 number(line, "fit") / numpy.min(faer),
             );
         }
@@ -182,7 +219,10 @@ pub(crate) fn compare(args: &[String]) -> Result<()> {
         .with_context(|| format!("no figures in {RECORDED}; record some with --record"))?;
     let before: RecordedFigures =
         serde_json::from_str(&text).context("the recorded figures cannot be read")?;
-    println!("\n## This commit against {} ({})\n", before.commit, before.machine);
+    println!(
+        "\n## This commit against {} ({})\n",
+        before.commit, before.machine
+    );
     println!("Now: {}\n", now.machine);
     println!("| figure | recorded | now | now ÷ recorded | |\n|---|---|---|---|---|");
     for (name, now) in &now.figures {
@@ -192,7 +232,10 @@ pub(crate) fn compare(args: &[String]) -> Result<()> {
         };
         let change = now.ratio / before.ratio;
         let mark = now.against(before);
-        println!("| {name} | {:.2} | {:.2} | {change:.2} | {mark} |", before.ratio, now.ratio);
+        println!(
+            "| {name} | {:.2} | {:.2} | {change:.2} | {mark} |",
+            before.ratio, now.ratio
+        );
     }
     Ok(())
 }
@@ -203,7 +246,12 @@ impl RecordedFigure {
     fn of(mut ratios: Vec<f64>) -> Self {
         ratios.sort_by(f64::total_cmp);
         let least = ratios.first().copied().unwrap_or(f64::NAN);
-        Self { ratio: least, spread: ratios.get(1).map_or(f64::INFINITY, |next| next / least - 1.0) }
+        Self {
+            ratio: least,
+            spread: ratios
+                .get(1)
+                .map_or(f64::INFINITY, |next| next / least - 1.0),
+        }
     }
 
     /// How this figure is marked beside one recorded before.
@@ -233,22 +281,35 @@ fn figures() -> Result<RecordedFigures> {
         for line in stream.iter().filter(|value| value["what"] == "stream") {
             let columns = line["columns"].as_str().unwrap_or("?");
             for what in ["p50", "p99", "mean"] {
-                let name = format!("stream, d = 1000, {columns} columns: {what} ÷ factor through memory");
-                all.entry(name).or_default().push(number(line, what) / number(line, "factor_pass"));
+                let name =
+                    format!("stream, d = 1000, {columns} columns: {what} ÷ factor through memory");
+                all.entry(name)
+                    .or_default()
+                    .push(number(line, what) / number(line, "factor_pass"));
             }
         }
-        for line in fits.iter().chain(&tall).filter(|value| value["what"] == "fit") {
+        for line in fits
+            .iter()
+            .chain(&tall)
+            .filter(|value| value["what"] == "fit")
+        {
             let name = format!("fit, {} × {}: ÷ XᵀX", line["n"], line["d"]);
             all.entry(name).or_default().push(number(line, "fit/XᵀX"));
         }
     }
-    let figures = all.into_iter().map(|(name, ratios)| (name, RecordedFigure::of(ratios)));
+    let figures = all
+        .into_iter()
+        .map(|(name, ratios)| (name, RecordedFigure::of(ratios)));
     let commit = std::process::Command::new("git")
         .args(["rev-parse", "--short", "HEAD"])
         .current_dir(root()?)
         .output()?;
     let commit = String::from_utf8_lossy(&commit.stdout).trim().to_string();
-    Ok(RecordedFigures { machine, commit, figures: figures.collect() })
+    Ok(RecordedFigures {
+        machine,
+        commit,
+        figures: figures.collect(),
+    })
 }
 
 #[cfg(test)]
@@ -258,9 +319,18 @@ mod tests {
     #[test]
     fn what_became_slower_is_marked_and_what_varies_is_not() {
         let before = RecordedFigure::of(vec![1.02, 1.0, 1.7]);
-        assert_eq!(RecordedFigure::of(vec![1.31, 1.3, 2.0]).against(&before), "**slower**");
-        assert_eq!(RecordedFigure::of(vec![0.7, 0.69, 1.5]).against(&before), "faster");
-        assert_eq!(RecordedFigure::of(vec![1.1, 1.12, 3.0]).against(&before), "");
+        assert_eq!(
+            RecordedFigure::of(vec![1.31, 1.3, 2.0]).against(&before),
+            "**slower**"
+        );
+        assert_eq!(
+            RecordedFigure::of(vec![0.7, 0.69, 1.5]).against(&before),
+            "faster"
+        );
+        assert_eq!(
+            RecordedFigure::of(vec![1.1, 1.12, 3.0]).against(&before),
+            ""
+        );
         // Runs so far apart say nothing about a third more.
         assert_eq!(RecordedFigure::of(vec![1.3, 1.8, 2.0]).against(&before), "");
     }

@@ -20,34 +20,84 @@ struct TestPart {
 /// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
 /// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
 const PARTS: [TestPart; 14] = [
-    TestPart { name: "format", about: "cargo fmt", run: format, is_fast: true },
-    TestPart { name: "tidy", about: "invariants that a search can check", run: tidy::run, is_fast: true },
-    TestPart { name: "lints", about: "clippy, no warning", run: lints, is_fast: true },
-    TestPart { name: "unit tests", about: "tests inside the crates", run: unit_tests, is_fast: true },
+    TestPart {
+        name: "format",
+        about: "cargo fmt",
+        run: format,
+        is_fast: true,
+    },
+    TestPart {
+        name: "tidy",
+        about: "invariants that a search can check",
+        run: tidy::run,
+        is_fast: true,
+    },
+    TestPart {
+        name: "lints",
+        about: "clippy, no warning",
+        run: lints,
+        is_fast: true,
+    },
+    TestPart {
+        name: "unit tests",
+        about: "tests inside the crates",
+        run: unit_tests,
+        is_fast: true,
+    },
     TestPart {
         name: "integration tests",
         about: "tests/ of every crate, examples are built",
         run: integration_tests,
         is_fast: false,
     },
-    TestPart { name: "fuzz targets", about: "they compile", run: fuzz_targets, is_fast: false },
-    TestPart { name: "examples", about: "the examples for readers run", run: examples, is_fast: false },
-    TestPart { name: "examples in docs", about: "doctests", run: doctests, is_fast: false },
-    TestPart { name: "torture", about: "kills, failing writes, flipped bytes", run: torture, is_fast: false },
+    TestPart {
+        name: "fuzz targets",
+        about: "they compile",
+        run: fuzz_targets,
+        is_fast: false,
+    },
+    TestPart {
+        name: "examples",
+        about: "the examples for readers run",
+        run: examples,
+        is_fast: false,
+    },
+    TestPart {
+        name: "examples in docs",
+        about: "doctests",
+        run: doctests,
+        is_fast: false,
+    },
+    TestPart {
+        name: "torture",
+        about: "kills, failing writes, flipped bytes",
+        run: torture,
+        is_fast: false,
+    },
     TestPart {
         name: "service",
         about: "the page in Chromium, the API against its description",
         run: service,
         is_fast: false,
     },
-    TestPart { name: "second verifier", about: "verify/ in Python", run: verifier, is_fast: false },
+    TestPart {
+        name: "second verifier",
+        about: "verify/ in Python",
+        run: verifier,
+        is_fast: false,
+    },
     TestPart {
         name: "Python package",
         about: "wheel, tests, doctests, types",
         run: package::test,
         is_fast: false,
     },
-    TestPart { name: "documentation", about: "rustdoc, no warning", run: documentation, is_fast: false },
+    TestPart {
+        name: "documentation",
+        about: "rustdoc, no warning",
+        run: documentation,
+        is_fast: false,
+    },
     TestPart {
         name: "packages",
         about: "crates for crates.io, licences of dependencies",
@@ -60,7 +110,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let is_fast = match arguments {
         [] => false,
         [flag] if flag == "--fast" => true,
-        _ => bail!("cargo xtask test takes --fast or nothing, not {}", arguments.join(" ")),
+        _ => bail!(
+            "cargo xtask test takes --fast or nothing, not {}",
+            arguments.join(" ")
+        ),
     };
     let mut times = Vec::new();
     let mut outcome = Ok(());
@@ -75,8 +128,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     eprintln!("\n{}", table(&times));
     if is_fast {
-        let left_out = PARTS.iter().filter(|part| !part.is_fast).map(|part| part.name);
-        eprintln!("left out by --fast: {}", left_out.collect::<Vec<_>>().join(", "));
+        let left_out = PARTS
+            .iter()
+            .filter(|part| !part.is_fast)
+            .map(|part| part.name);
+        eprintln!(
+            "left out by --fast: {}",
+            left_out.collect::<Vec<_>>().join(", ")
+        );
     }
     outcome
 }
@@ -85,7 +144,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 fn table(times: &[(&str, Duration)]) -> String {
     let line = |name: &str, time: Duration| {
         let seconds = time.as_secs_f64();
-        format!("{name:<20}{:>4} min {:>4.1} s", (seconds / 60.0).floor(), seconds % 60.0)
+        format!(
+            "{name:<20}{:>4} min {:>4.1} s",
+            (seconds / 60.0).floor(),
+            seconds % 60.0
+        )
     };
     let mut lines: Vec<String> = times.iter().map(|(name, time)| line(name, *time)).collect();
     lines.push(line("all", times.iter().map(|(_, time)| *time).sum()));
@@ -97,32 +160,87 @@ fn format() -> Result<()> {
 }
 
 fn lints() -> Result<()> {
-    crate::run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    crate::run(
+        "cargo",
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
 }
 
 /// The fuzz targets are a workspace of their own, so that nothing else notices when a name that they use is gone.
 fn fuzz_targets() -> Result<()> {
-    crate::run("cargo", &["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"])
+    crate::run(
+        "cargo",
+        &[
+            "check",
+            "--quiet",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--target-dir",
+            "target",
+        ],
+    )
 }
 
 /// The tests of efface-py are those of the Python package.
 const WORKSPACE: [&str; 4] = ["test", "--workspace", "--exclude", "efface-py"];
 
 fn unit_tests() -> Result<()> {
-    crate::run("cargo", &[&WORKSPACE[..], &["--lib", "--bins", "--quiet"]].concat())?;
+    crate::run(
+        "cargo",
+        &[&WORKSPACE[..], &["--lib", "--bins", "--quiet"]].concat(),
+    )?;
     // Without the Parquet reader the crate must still be whole.
-    crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib", "--quiet"])
+    crate::run(
+        "cargo",
+        &[
+            "test",
+            "--package",
+            "efface-io",
+            "--no-default-features",
+            "--lib",
+            "--quiet",
+        ],
+    )
 }
 
 fn integration_tests() -> Result<()> {
-    crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())?;
+    crate::run(
+        "cargo",
+        &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat(),
+    )?;
     // Spans for OpenTelemetry are no part of the usual build.
     crate::run(
         "cargo",
-        &["test", "--package", "efface-server", "--features", "otel", "--test", "telemetry"],
+        &[
+            "test",
+            "--package",
+            "efface-server",
+            "--features",
+            "otel",
+            "--test",
+            "telemetry",
+        ],
     )?;
     // Neither is a graphics card, which the command must do without where there is none.
-    crate::run("cargo", &["test", "--package", "efface-cli", "--features", "cuda", "--test", "devices"])
+    crate::run(
+        "cargo",
+        &[
+            "test",
+            "--package",
+            "efface-cli",
+            "--features",
+            "cuda",
+            "--test",
+            "devices",
+        ],
+    )
 }
 
 /// The examples that the pages name.
@@ -141,14 +259,26 @@ fn examples() -> Result<()> {
 fn build_programs() -> Result<()> {
     crate::run(
         "cargo",
-        &["build", "--quiet", "--workspace", "--exclude", "efface-py", "--bins", "--examples"],
+        &[
+            "build",
+            "--quiet",
+            "--workspace",
+            "--exclude",
+            "efface-py",
+            "--bins",
+            "--examples",
+        ],
     )
 }
 
 /// Where cargo puts a program of the development build.
 fn program(name: &str) -> Result<String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    Ok(target.join("debug").join(name).to_string_lossy().into_owned())
+    Ok(target
+        .join("debug")
+        .join(name)
+        .to_string_lossy()
+        .into_owned())
 }
 
 fn doctests() -> Result<()> {
@@ -180,7 +310,10 @@ pub(crate) fn integrations(args: &[String]) -> Result<()> {
     let with_fides = match args {
         [] => false,
         [word] if word == "fides" => true,
-        _ => bail!("cargo xtask integrations takes fides or nothing, not {}", args.join(" ")),
+        _ => bail!(
+            "cargo xtask integrations takes fides or nothing, not {}",
+            args.join(" ")
+        ),
     };
     build_programs()?;
     service_tests::integrations(&program("efface")?, with_fides)
@@ -193,12 +326,17 @@ fn verifier() -> Result<()> {
         eprintln!("skipped: there is no python3, verify/ is not run");
         return Ok(());
     }
-    let interpreter = match python("python3", "import cryptography, jsonschema, cbor2, pycddl, scitt_cose") {
+    let interpreter = match python(
+        "python3",
+        "import cryptography, jsonschema, cbor2, pycddl, scitt_cose",
+    ) {
         Some(system) => system,
         None => match VERIFIER.interpreter() {
             Ok(path) => path.to_string_lossy().into_owned(),
             Err(error) => {
-                eprintln!("skipped: its libraries cannot be installed, verify/ is not run: {error:#}");
+                eprintln!(
+                    "skipped: its libraries cannot be installed, verify/ is not run: {error:#}"
+                );
                 return Ok(());
             }
         },
@@ -209,7 +347,9 @@ fn verifier() -> Result<()> {
 /// The interpreter, if it is there and can run this code.
 fn python(name: &str, code: &str) -> Option<String> {
     let output = std::process::Command::new(name).args(["-c", code]).output();
-    output.is_ok_and(|output| output.status.success()).then(|| name.to_owned())
+    output
+        .is_ok_and(|output| output.status.success())
+        .then(|| name.to_owned())
 }
 
 fn documentation() -> Result<()> {
@@ -231,7 +371,10 @@ fn packages() -> Result<()> {
 
 /// Licences and sources of the dependencies, where cargo-deny is installed; `cargo xtask release-check` installs it.
 fn dependencies() -> Result<()> {
-    let is_there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
+    let is_there = std::process::Command::new("cargo-deny")
+        .arg("--version")
+        .output()
+        .is_ok();
     if !is_there {
         eprintln!(
             "skipped: cargo-deny is not installed (cargo install cargo-deny), licences are not checked"
@@ -248,20 +391,42 @@ const FUZZ: &str = "0.13.2";
 fn tools_first() -> Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = std::iter::once(root()?.join("target/tools/bin"));
-    Ok(std::env::join_paths(own.chain(std::env::split_paths(&path)))?)
+    Ok(std::env::join_paths(
+        own.chain(std::env::split_paths(&path)),
+    )?)
 }
 
 /// Runs every fuzz target for a while, with the compiler of the project.
 pub(crate) fn fuzz(seconds: &str) -> Result<()> {
     release::tool("cargo-fuzz", FUZZ)?;
-    let seeds = ["run", "--quiet", "--package", "efface-torture", "--", "seeds", "fuzz/corpus"];
+    let seeds = [
+        "run",
+        "--quiet",
+        "--package",
+        "efface-torture",
+        "--",
+        "seeds",
+        "fuzz/corpus",
+    ];
     crate::run("cargo", &seeds)?;
     let limit = format!("-max_total_time={seconds}");
-    for entry in std::fs::read_dir(root()?.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets")? {
+    for entry in
+        std::fs::read_dir(root()?.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets")?
+    {
         let path = entry?.path();
-        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+            continue;
+        };
         let status = std::process::Command::new("cargo")
-            .args(["fuzz", "run", name, "--", &limit, "-max_len=262144", "-timeout=20"])
+            .args([
+                "fuzz",
+                "run",
+                name,
+                "--",
+                &limit,
+                "-max_len=262144",
+                "-timeout=20",
+            ])
             // The sanitizer is an unstable option of the compiler, which this lets a stable one take.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("PATH", tools_first()?)
@@ -281,7 +446,10 @@ mod tests {
 
     #[test]
     fn the_table_adds_up() {
-        let times = [("format", Duration::from_secs(61)), ("tidy", Duration::from_millis(500))];
+        let times = [
+            ("format", Duration::from_secs(61)),
+            ("tidy", Duration::from_millis(500)),
+        ];
         let lines: Vec<String> = table(&times).lines().map(String::from).collect();
         assert_eq!(lines[0], "format                 1 min  1.0 s");
         assert_eq!(lines[2], "all                    1 min  1.5 s");

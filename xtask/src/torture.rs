@@ -11,7 +11,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return serve(rest.first().copied().unwrap_or("200"));
     }
     let kills = words.first().copied().unwrap_or("500");
-    ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
+    ensure!(
+        kills.parse::<u64>().is_ok(),
+        "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number"
+    );
     let rows = words.get(1).copied().unwrap_or("1000000");
     let parts: [&[&str]; 14] = [
         &["writes"],
@@ -38,20 +41,38 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// A server that is killed under load, again and again.
 fn serve(kills: &str) -> Result<()> {
-    ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture serve [KILLS]: {kills} is not a number");
+    ensure!(
+        kills.parse::<u64>().is_ok(),
+        "cargo xtask torture serve [KILLS]: {kills} is not a number"
+    );
     crate::run(&program()?, &["serve-kills", kills])
 }
 
 /// A server under load, beside a handler that only answers.
 pub(crate) fn bench_serve(args: &[String]) -> Result<()> {
     let seconds = args.first().map_or("60", String::as_str);
-    ensure!(seconds.parse::<u64>().is_ok(), "cargo xtask bench serve [SECONDS]: {seconds} is not a number");
+    ensure!(
+        seconds.parse::<u64>().is_ok(),
+        "cargo xtask bench serve [SECONDS]: {seconds} is not a number"
+    );
     crate::run(&program()?, &["serve-load", seconds])
 }
 
 /// Built once: what is measured is one program, whatever happens to the sources meanwhile.
 pub(crate) fn program() -> Result<String> {
-    crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-torture"])?;
+    crate::run(
+        "cargo",
+        &[
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            "efface-torture",
+        ],
+    )?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    Ok(target.join("release/efface-torture").to_string_lossy().into_owned())
+    Ok(target
+        .join("release/efface-torture")
+        .to_string_lossy()
+        .into_owned())
 }

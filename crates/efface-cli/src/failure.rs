@@ -31,7 +31,12 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 impl Failure {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let kind = FailureKind::Undone(kind);
-        Self { message: message.into(), hint: None, kind, broken_pipe: false }
+        Self {
+            message: message.into(),
+            hint: None,
+            kind,
+            broken_pipe: false,
+        }
     }
 
     /// Nothing was done, for this kind of reason.
@@ -71,7 +76,10 @@ impl Failure {
 
     /// The change was made, but its bound is above the tolerance.
     pub(crate) fn tolerance_missed(message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::ToleranceMissed, ..Self::new(ErrorKind::Internal, message) }
+        Self {
+            kind: FailureKind::ToleranceMissed,
+            ..Self::new(ErrorKind::Internal, message)
+        }
     }
 
     /// Whether what was asked for was done all the same.
@@ -82,7 +90,10 @@ impl Failure {
     /// The operating system refused something about a file.
     pub(crate) fn file(path: &Path, what: &str, cause: &io::Error) -> Self {
         let message = format!("{} cannot be {what}: {cause}", path.display());
-        Self { broken_pipe: cause.kind() == io::ErrorKind::BrokenPipe, ..Self::new(ErrorKind::Io, message) }
+        Self {
+            broken_pipe: cause.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::new(ErrorKind::Io, message)
+        }
     }
 
     /// What to do about it.
@@ -140,7 +151,11 @@ impl From<efface_engine::Error> for Failure {
             efface_engine::Error::Core(efface::Error::Feature(error)) => error.worded(flag),
             error => error.to_string(),
         };
-        Self { hint, broken_pipe, ..Self::new(error.kind(), message) }
+        Self {
+            hint,
+            broken_pipe,
+            ..Self::new(error.kind(), message)
+        }
     }
 }
 
@@ -167,7 +182,10 @@ impl From<efface_reproduce::Error> for Failure {
             E::File { .. } => ErrorKind::Io,
             _ => ErrorKind::Data,
         };
-        Self { hint: error.hint(), ..Self::new(kind, error.to_string()) }
+        Self {
+            hint: error.hint(),
+            ..Self::new(kind, error.to_string())
+        }
     }
 }
 

@@ -43,7 +43,11 @@ pub(crate) fn flag(setting: Setting, value: Option<&str>) -> String {
         None => name.to_owned(),
     };
     // A flag speaks for itself; a whole command is set off from the sentence around it.
-    if words.starts_with('-') { words } else { format!("`{words}`") }
+    if words.starts_with('-') {
+        words
+    } else {
+        format!("`{words}`")
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +58,10 @@ mod tests {
     fn hints_name_flags() {
         assert_eq!(flag(Setting::Model, Some("softmax")), "--model softmax");
         assert_eq!(flag(Setting::Shards, None), "--sisa");
-        assert_eq!(flag(Setting::PolicyNoise, Some("0.5")), "`efface policy --noise 0.5`");
+        assert_eq!(
+            flag(Setting::PolicyNoise, Some("0.5")),
+            "`efface policy --noise 0.5`"
+        );
     }
 
     #[test]

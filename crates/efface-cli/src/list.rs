@@ -16,7 +16,12 @@ const LIST: u64 = 256 << 20;
 /// The lines of a file, or of standard input for `-`; lines of nothing are no entries.
 pub(crate) fn read(path: &Path) -> Result<Vec<String>> {
     if path == Path::new("-") {
-        return lines(std::io::stdin().lock(), Path::new("standard input"), LINE, LIST);
+        return lines(
+            std::io::stdin().lock(),
+            Path::new("standard input"),
+            LINE,
+            LIST,
+        );
     }
     let file = File::open(path).map_err(|cause| Failure::file(path, "read", &cause))?;
     lines(BufReader::new(file), path, LINE, LIST)
@@ -48,25 +53,38 @@ fn lines(mut reader: impl BufRead, name: &Path, longest: u64, most: u64) -> Resu
     for number in 1u64.. {
         line.clear();
         // One byte more is enough to know that a line is too long.
-        let taken = reader.by_ref().take(longest + 1).read_until(b'\n', &mut line);
+        let taken = reader
+            .by_ref()
+            .take(longest + 1)
+            .read_until(b'\n', &mut line);
         let taken = taken.map_err(|cause| Failure::file(name, "read", &cause))? as u64;
         if taken == 0 {
             break;
         }
         if taken > longest {
-            let what = format!("{}: line {number} is longer than {longest} bytes", name.display());
+            let what = format!(
+                "{}: line {number} is longer than {longest} bytes",
+                name.display()
+            );
             return Err(Failure::usage(what).hint("write one entry a line"));
         }
         read += taken;
         if read > most {
-            let what = format!("{}: the list is longer than {most} bytes at line {number}", name.display());
+            let what = format!(
+                "{}: the list is longer than {most} bytes at line {number}",
+                name.display()
+            );
             return Err(Failure::usage(what).hint("split it"));
         }
         let Ok(text) = std::str::from_utf8(&line) else {
             let what = format!("{}: line {number} is not UTF-8", name.display());
             return Err(Failure::usage(what).hint("convert the file to UTF-8"));
         };
-        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        let text = if number == 1 {
+            text.trim_start_matches('\u{feff}')
+        } else {
+            text
+        };
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
         if !text.trim().is_empty() {
@@ -106,11 +124,19 @@ mod tests {
 
     #[test]
     fn a_table_without_an_end_is_refused_before_it_fills_memory() {
-        let told = |found: Result<Vec<u8>>| found.err().map(|failure| failure.message).unwrap_or_default();
+        let told = |found: Result<Vec<u8>>| {
+            found
+                .err()
+                .map(|failure| failure.message)
+                .unwrap_or_default()
+        };
         let mut asked = 0;
         let reader = BufReader::new(b"PAR1".chain(Endless(&mut asked, b'x')));
         let failure = told(whole(reader, 4 * LINE));
-        assert!(failure.starts_with("standard input: more than"), "{failure}");
+        assert!(
+            failure.starts_with("standard input: more than"),
+            "{failure}"
+        );
         assert!(asked < 5 * LINE, "{asked} bytes were read");
         assert_eq!(whole(b"id,y".as_slice(), 4).unwrap_or_default(), b"id,y");
         assert!(told(whole(b"id,y".as_slice(), 3)).contains("more than 3 bytes"));
@@ -118,17 +144,22 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_refused_before_it_fills_memory() {
-        for (byte, expected) in
-            [(b'x', "ids: line 2 is longer than"), (b'\n', "ids: the list is longer than")]
-        {
+        for (byte, expected) in [
+            (b'x', "ids: line 2 is longer than"),
+            (b'\n', "ids: the list is longer than"),
+        ] {
             let mut asked = 0;
             let reader = b"first\n".chain(Endless(&mut asked, byte));
-            let failure =
-                all(reader, LINE, 4 * LINE).err().map(|failure| failure.message).unwrap_or_default();
+            let failure = all(reader, LINE, 4 * LINE)
+                .err()
+                .map(|failure| failure.message)
+                .unwrap_or_default();
             assert!(failure.starts_with(expected), "{failure}");
             assert!(asked < 5 * LINE, "{asked} bytes were read");
         }
-        let failure = all([0xff, b'\n'].as_slice(), LINE, LIST).err().map(|failure| failure.message);
+        let failure = all([0xff, b'\n'].as_slice(), LINE, LIST)
+            .err()
+            .map(|failure| failure.message);
         assert_eq!(failure.as_deref(), Some("ids: line 1 is not UTF-8"));
     }
 }

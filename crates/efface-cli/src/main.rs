@@ -21,9 +21,22 @@ use crate::failure::Result;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let Cli { command, json, quiet, wait, mode, signing } = Cli::parse();
+    let Cli {
+        command,
+        json,
+        quiet,
+        wait,
+        mode,
+        signing,
+    } = Cli::parse();
     let access = signing.access();
-    let terminal = Terminal::new(json, quiet, wait, mode, access.as_ref().cloned().unwrap_or_default());
+    let terminal = Terminal::new(
+        json,
+        quiet,
+        wait,
+        mode,
+        access.as_ref().cloned().unwrap_or_default(),
+    );
     let outcome = access.and_then(|_| run(command, &terminal));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,12 @@ use crate::terminal::Terminal;
 /// Standard output, or a file that is not there yet.
 pub(crate) enum OutputFile {
     Stdout(BufWriter<io::Stdout>),
-    File { writer: BufWriter<DraftFile>, path: PathBuf, force: bool, mode: u32 },
+    File {
+        writer: BufWriter<DraftFile>,
+        path: PathBuf,
+        force: bool,
+        mode: u32,
+    },
 }
 
 /// Judges a file that a command is going to write, and reads none of these.
@@ -26,18 +31,34 @@ impl OutputFile {
     }
 
     /// A file to be, at `path`, that is none of the files which the command reads.
-    pub(crate) fn file(path: &Path, inputs: &[&Path], force: bool, terminal: &Terminal) -> Result<Self> {
+    pub(crate) fn file(
+        path: &Path,
+        inputs: &[&Path],
+        force: bool,
+        terminal: &Terminal,
+    ) -> Result<Self> {
         check(path, inputs, force)?;
-        let draft = DraftFile::create(path).map_err(|cause| Failure::file(path, "created", &cause))?;
+        let draft =
+            DraftFile::create(path).map_err(|cause| Failure::file(path, "created", &cause))?;
         let writer = BufWriter::new(draft);
-        Ok(Self::File { writer, path: path.to_owned(), force, mode: terminal.mode() })
+        Ok(Self::File {
+            writer,
+            path: path.to_owned(),
+            force,
+            mode: terminal.mode(),
+        })
     }
 
     /// Everything is written: put the file in its place.
     pub(crate) fn finish(self) -> Result {
         match self {
             Self::Stdout(mut writer) => Ok(writer.flush()?),
-            Self::File { writer, path, force, mode } => {
+            Self::File {
+                writer,
+                path,
+                force,
+                mode,
+            } => {
                 let failed = |cause: io::Error| Failure::file(&path, "written", &cause);
                 let draft = writer.into_inner().map_err(|e| failed(e.into_error()))?;
                 // The work may have taken long, and somebody else may have put a model there.

@@ -24,7 +24,12 @@ pub(crate) struct ProgressBars {
 
 impl ProgressBars {
     pub(crate) fn new(shown: bool, told: bool) -> Self {
-        Self { shown, told, bar: Mutex::new(None), interrupted: Arc::default() }
+        Self {
+            shown,
+            told,
+            bar: Mutex::new(None),
+            interrupted: Arc::default(),
+        }
     }
 
     /// From here on the first ctrl-C asks a training to stop and keep the best that it has; a second one ends the command.
@@ -34,7 +39,9 @@ impl ProgressBars {
             flag::register_conditional_shutdown(SIGINT, 130, self.interrupted.clone())?;
             flag::register(SIGINT, self.interrupted.clone())
         };
-        armed().map(drop).map_err(|cause| Failure::internal(format!("ctrl-C cannot be watched: {cause}")))
+        armed()
+            .map(drop)
+            .map_err(|cause| Failure::internal(format!("ctrl-C cannot be watched: {cause}")))
     }
 
     fn replace(&self, next: Option<ProgressBar>) {
@@ -46,7 +53,10 @@ impl ProgressBars {
 }
 
 /// How a stage is drawn whose length is known, and one whose is not.
-const STEPS: [&str; 2] = ["{msg} [{bar:40}] {percent:>3}% {eta:>4} left", "{spinner} {msg} {elapsed}"];
+const STEPS: [&str; 2] = [
+    "{msg} [{bar:40}] {percent:>3}% {eta:>4} left",
+    "{spinner} {msg} {elapsed}",
+];
 
 /// The same for bytes of files.
 const BYTES: [&str; 2] = [

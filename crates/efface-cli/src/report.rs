@@ -8,12 +8,16 @@ use efface::{Certificate, Evidence, NotCovered};
 const WIDTH: u16 = 100;
 
 /// One line, under the header.
-const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const RULED: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table of names and values without lines.
 pub(crate) fn pairs(rows: impl IntoIterator<Item = (String, String)>) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table
+        .load_style(NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH);
     for (name, value) in rows {
         table.add_row([name, value]);
     }
@@ -24,7 +28,11 @@ pub(crate) fn pairs(rows: impl IntoIterator<Item = (String, String)>) -> String 
 }
 
 /// A table with a header. Columns numbered in `right` are aligned to the right.
-pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> String {
+pub(crate) fn table(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    right: &[usize],
+) -> String {
     let mut table = Table::new();
     table.load_style(RULED);
     table.set_header(header.iter().copied());
@@ -40,13 +48,22 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 }
 
 fn trimmed(table: &Table) -> String {
-    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    table
+        .to_string()
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// `1 row`, `14 rows`.
 pub(crate) fn count(number: usize, one: &str) -> String {
     let plural = if one.ends_with('s') { "es" } else { "s" };
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}{plural}") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}{plural}")
+    }
 }
 
 /// A time in the unit that suits it, with two or three digits.
@@ -63,14 +80,22 @@ pub(crate) fn seconds(seconds: f64) -> String {
 /// A time as it is typed in options: `12h` rather than `43200 s`.
 pub(crate) fn duration(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    let whole = units.iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{seconds}s"), |(unit, letter)| format!("{}{letter}", seconds / unit))
+    let whole = units
+        .iter()
+        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
+    whole.map_or_else(
+        || format!("{seconds}s"),
+        |(unit, letter)| format!("{}{letter}", seconds / unit),
+    )
 }
 
 /// What a change left, a line for each list, or whole sentences.
 pub(crate) fn left_behind(evidence: &Evidence, explain: bool) -> Vec<String> {
     let lists = left_lists(&evidence.not_covered, &evidence.kept_beside, explain);
-    lists.into_iter().map(|(name, what)| format!("{name}: {what}")).collect()
+    lists
+        .into_iter()
+        .map(|(name, what)| format!("{name}: {what}"))
+        .collect()
 }
 
 /// The two lists under their names: what answers may still depend on, and what is kept beside them.
@@ -110,8 +135,21 @@ pub(crate) fn number(value: f64) -> String {
 
 /// What stands behind a claim of (ε, δ).
 pub(crate) fn certificate(certificate: &Certificate) -> String {
-    let Certificate { epsilon, delta, unit, budget, used, left, retrained, .. } = certificate;
-    let again = if *retrained { "; the budget was spent, so that the model was trained anew" } else { "" };
+    let Certificate {
+        epsilon,
+        delta,
+        unit,
+        budget,
+        used,
+        left,
+        retrained,
+        ..
+    } = certificate;
+    let again = if *retrained {
+        "; the budget was spent, so that the model was trained anew"
+    } else {
+        ""
+    };
     format!(
         "ε = {}, δ = {}; {unit}: {} of {} used, {} left{again}",
         number(*epsilon),
@@ -124,7 +162,11 @@ pub(crate) fn certificate(certificate: &Certificate) -> String {
 
 /// How many times faster.
 pub(crate) fn times(ratio: f64) -> String {
-    if ratio >= 9.95 { format!("{ratio:.0}×") } else { format!("{ratio:.1}×") }
+    if ratio >= 9.95 {
+        format!("{ratio:.0}×")
+    } else {
+        format!("{ratio:.1}×")
+    }
 }
 
 /// A size in the unit that suits it.
@@ -149,11 +191,19 @@ mod tests {
         assert_eq!(seconds(12.34), "12.3 s");
         assert_eq!(distance(3.04e-12), "3.0e-12");
         assert_eq!(
-            [duration(43_200), duration(90), duration(172_800), duration(0)],
+            [
+                duration(43_200),
+                duration(90),
+                duration(172_800),
+                duration(0)
+            ],
             ["12h", "90s", "2d", "0s"]
         );
         assert_eq!(distance(f64::INFINITY), "unknown");
-        assert_eq!([number(0.0), number(1.0), number(0.5), number(1e-4)], ["0", "1", "0.5", "1e-4"]);
+        assert_eq!(
+            [number(0.0), number(1.0), number(0.5), number(1e-4)],
+            ["0", "1", "0.5", "1e-4"]
+        );
         assert_eq!(times(9.94), "9.9×");
         assert_eq!(times(123.4), "123×");
         assert_eq!(bytes(3 << 20), "3.0 MiB");
@@ -163,7 +213,10 @@ mod tests {
 
     #[test]
     fn tables_have_no_trailing_blanks() {
-        let shown = pairs([("rows".to_owned(), "14".to_owned()), ("features".to_owned(), "3".to_owned())]);
+        let shown = pairs([
+            ("rows".to_owned(), "14".to_owned()),
+            ("features".to_owned(), "3".to_owned()),
+        ]);
         assert!(shown.lines().all(|line| line == line.trim_end()), "{shown}");
     }
 }

@@ -25,7 +25,13 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn new(json: bool, quiet: bool, wait: u64, mode: u32, access: KeyAccess) -> Self {
-        Self { json, quiet, wait: Duration::from_secs(wait), mode, access }
+        Self {
+            json,
+            quiet,
+            wait: Duration::from_secs(wait),
+            mode,
+            access,
+        }
     }
 
     /// How to come to the keys of a model.
@@ -105,7 +111,11 @@ impl Terminal {
 
     /// Why the command stopped, or fell short; never silent.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let what = if failure.is_warning() { "warning" } else { "error" };
+        let what = if failure.is_warning() {
+            "warning"
+        } else {
+            "error"
+        };
         say(&format!("{what}: {}", failure.message));
         if let Some(hint) = &failure.hint {
             say(&format!("hint: {hint}"));

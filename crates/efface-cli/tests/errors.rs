@@ -14,15 +14,47 @@ fn table(content: &str) -> Folder {
 fn ids_that_are_wrong() {
     let folder = Folder::with_houses();
     let before = std::fs::read(folder.path("houses.efface")).unwrap();
-    folder.fails("forget houses.efface --ids h99", 4, &["row h99 is not in this model"]);
-    folder.fails("forget houses.efface --ids h1,-99", 4, &["row -99 is not in this model"]);
-    folder.fails("forget houses.efface --ids h1,h1", 2, &["row h1 is named twice"]);
-    folder.fails("forget houses.efface --ids h1,,h2", 2, &["id 2 of 3 is empty", "hint: "]);
-    folder.fails("forget houses.efface --subject owner=nobody", 4, &["nobody", "owner"]);
-    folder.fails("forget houses.efface --subject city=Lyon", 4, &["owner", "city", "hint: "]);
+    folder.fails(
+        "forget houses.efface --ids h99",
+        4,
+        &["row h99 is not in this model"],
+    );
+    folder.fails(
+        "forget houses.efface --ids h1,-99",
+        4,
+        &["row -99 is not in this model"],
+    );
+    folder.fails(
+        "forget houses.efface --ids h1,h1",
+        2,
+        &["row h1 is named twice"],
+    );
+    folder.fails(
+        "forget houses.efface --ids h1,,h2",
+        2,
+        &["id 2 of 3 is empty", "hint: "],
+    );
+    folder.fails(
+        "forget houses.efface --subject owner=nobody",
+        4,
+        &["nobody", "owner"],
+    );
+    folder.fails(
+        "forget houses.efface --subject city=Lyon",
+        4,
+        &["owner", "city", "hint: "],
+    );
     folder.write("none.txt", "\n");
-    folder.fails("forget houses.efface --ids-file none.txt", 2, &["names no row", "hint: "]);
-    folder.fails("forget houses.efface --ids-file absent.txt", 7, &["absent.txt"]);
+    folder.fails(
+        "forget houses.efface --ids-file none.txt",
+        2,
+        &["names no row", "hint: "],
+    );
+    folder.fails(
+        "forget houses.efface --ids-file absent.txt",
+        7,
+        &["absent.txt"],
+    );
     assert_eq!(std::fs::read(folder.path("houses.efface")).unwrap(), before);
 }
 
@@ -30,7 +62,11 @@ fn ids_that_are_wrong() {
 fn a_row_can_be_forgotten_once() {
     let folder = Folder::with_houses();
     folder.done("forget houses.efface --ids h1");
-    folder.fails("forget houses.efface --ids h1", 4, &["row h1 is not in this model; it was forgotten on 2"]);
+    folder.fails(
+        "forget houses.efface --ids h1",
+        4,
+        &["row h1 is not in this model; it was forgotten on 2"],
+    );
     folder.fails("forget houses.efface --ids h1 --json", 4, &["row h1"]);
 }
 
@@ -38,24 +74,59 @@ fn a_row_can_be_forgotten_once() {
 fn forgetting_every_row_is_refused() {
     let folder = Folder::with_houses();
     folder.write("ids.txt", "h1\nh2\nh3\n-5\nh 5\nh6\nh7\n");
-    folder.fails("forget houses.efface --ids-file ids.txt", 5, &["would leave none"]);
-    assert_eq!(folder.json("inspect houses.efface --json")["rows"].as_u64(), Some(7));
+    folder.fails(
+        "forget houses.efface --ids-file ids.txt",
+        5,
+        &["would leave none"],
+    );
+    assert_eq!(
+        folder.json("inspect houses.efface --json")["rows"].as_u64(),
+        Some(7)
+    );
 }
 
 #[test]
 fn command_lines_that_make_no_sense() {
     let folder = Folder::with_houses();
     folder.fails("forget houses.efface", 2, &["--ids", "--subject"]);
-    folder.fails("forget houses.efface --ids h1 --subject owner=ann", 2, &["cannot be used with"]);
-    folder.fails("forget houses.efface --ids h1 --method magic", 2, &["magic", "projection_residual"]);
+    folder.fails(
+        "forget houses.efface --ids h1 --subject owner=ann",
+        2,
+        &["cannot be used with"],
+    );
+    folder.fails(
+        "forget houses.efface --ids h1 --method magic",
+        2,
+        &["magic", "projection_residual"],
+    );
     folder.fails("forget houses.efface --subject ann", 2, &["COLUMN=VALUE"]);
-    folder.fails("fit houses.csv -o b.efface", 2, &["no target", "hint: name it with --target", "`city`"]);
-    folder.fails("fit houses.csv --target price --vocab 9 -o b.efface", 2, &["--text"]);
-    folder.fails("fit houses.csv --target price --lambda -1 -o b.efface", 2, &["lambda = -1", "0 or more"]);
-    folder.fails("fit houses.csv --target price --text price -o b.efface", 2, &["`price`"]);
+    folder.fails(
+        "fit houses.csv -o b.efface",
+        2,
+        &["no target", "hint: name it with --target", "`city`"],
+    );
+    folder.fails(
+        "fit houses.csv --target price --vocab 9 -o b.efface",
+        2,
+        &["--text"],
+    );
+    folder.fails(
+        "fit houses.csv --target price --lambda -1 -o b.efface",
+        2,
+        &["lambda = -1", "0 or more"],
+    );
+    folder.fails(
+        "fit houses.csv --target price --text price -o b.efface",
+        2,
+        &["`price`"],
+    );
     folder.fails("frobnicate", 2, &["frobnicate"]);
     folder.write("houses.txt", HOUSES);
-    folder.fails("fit houses.txt --target price -o b.efface", 2, &["houses.txt", ".parquet"]);
+    folder.fails(
+        "fit houses.txt --target price -o b.efface",
+        2,
+        &["houses.txt", ".parquet"],
+    );
 }
 
 #[test]
@@ -67,10 +138,18 @@ fn a_column_that_is_not_there_is_named_with_those_that_are() {
         "fit houses.csv --target price --text prize -o b.efface",
         "fit houses.csv --target price --ignore prize -o b.efface",
     ] {
-        folder.fails(line, 4, &["`prize`", "`house`, `owner`, `city`, `rooms`, `price`"]);
+        folder.fails(
+            line,
+            4,
+            &["`prize`", "`house`, `owner`, `city`, `rooms`, `price`"],
+        );
     }
     folder.write("narrow.csv", "house,city\nh1,Lyon\n");
-    folder.fails("predict houses.efface narrow.csv", 4, &["`rooms`", "`house`, `city`"]);
+    folder.fails(
+        "predict houses.efface narrow.csv",
+        4,
+        &["`rooms`", "`house`, `city`"],
+    );
     assert!(!folder.path("b.efface").exists());
 }
 
@@ -110,10 +189,18 @@ fn files_that_are_not_there_or_must_not_be_lost() {
     let folder = Folder::with_houses();
     folder.fails("fit absent.csv --target y", 7, &["absent.csv"]);
     folder.fails("predict houses.efface absent.csv", 7, &["absent.csv"]);
-    folder.fails("fit houses.csv --target price -o nowhere/b.efface", 7, &["nowhere"]);
+    folder.fails(
+        "fit houses.csv --target price -o nowhere/b.efface",
+        7,
+        &["nowhere"],
+    );
     folder.fails("export houses.efface -o nowhere/b.json", 7, &["nowhere"]);
     let again = "fit houses.csv --target price --id house --subject owner";
-    folder.fails(again, 5, &["houses.efface exists already", "hint: ", "--force"]);
+    folder.fails(
+        again,
+        5,
+        &["houses.efface exists already", "hint: ", "--force"],
+    );
     folder.done(&format!("{again} --force --discard-log"));
 }
 
@@ -121,7 +208,10 @@ fn files_that_are_not_there_or_must_not_be_lost() {
 fn errors_repeat_no_content() {
     let folder = table("x,y,secret\n1,2,falcon\n2,kestrel,falcon\n");
     let ended = folder.fails("fit a.csv --target y", 3, &["line 3"]);
-    assert!(!ended.err.contains("kestrel") && !ended.err.contains("falcon"), "{ended:?}");
+    assert!(
+        !ended.err.contains("kestrel") && !ended.err.contains("falcon"),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -129,8 +219,18 @@ fn ids_with_control_characters_do_no_harm() {
     let folder = Folder::with_houses();
     let ended = folder.words(&["forget", "houses.efface", "--ids", "\u{1b}[2Jh1"]);
     assert_eq!(ended.code, 4, "{ended:?}");
-    assert!(ended.err.contains("\\u{1b}[2Jh1") && !ended.err.contains('\u{1b}'), "{ended:?}");
-    let ended = folder.words(&["forget", "houses.efface", "--ids", "h1", "--request", "a\u{7}b"]);
+    assert!(
+        ended.err.contains("\\u{1b}[2Jh1") && !ended.err.contains('\u{1b}'),
+        "{ended:?}"
+    );
+    let ended = folder.words(&[
+        "forget",
+        "houses.efface",
+        "--ids",
+        "h1",
+        "--request",
+        "a\u{7}b",
+    ]);
     assert_eq!(ended.code, 2, "{ended:?}");
 }
 
@@ -146,10 +246,16 @@ fn a_line_of_ten_gigabytes() {
         ("big.jsonl", "{\"y\":1}\n"),
         ("big.svm", "1 1:2\n"),
         ("list", "h1\n"),
-        ("more.csv", "house,owner,city,rooms,price\nz1,ann,Lyon,3,210\n"),
+        (
+            "more.csv",
+            "house,owner,city,rooms,price\nz1,ann,Lyon,3,210\n",
+        ),
     ] {
         folder.write(name, start);
-        let file = std::fs::File::options().write(true).open(folder.path(name)).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(folder.path(name))
+            .unwrap();
         file.set_len(10 << 30).unwrap();
     }
     let run = |line: &str, input: &str| {
@@ -168,15 +274,55 @@ fn a_line_of_ten_gigabytes() {
     };
     let limit = "is longer than 67108864 bytes";
     for (line, input, code, says) in [
-        ("fit big.csv --target y -o m.efface", "/dev/null", 3, ["line 3", limit]),
-        ("fit big.tsv --target y -o m.efface", "/dev/null", 3, ["line 3", limit]),
-        ("fit big.jsonl --target y -o m.efface", "/dev/null", 3, ["line 2", limit]),
+        (
+            "fit big.csv --target y -o m.efface",
+            "/dev/null",
+            3,
+            ["line 3", limit],
+        ),
+        (
+            "fit big.tsv --target y -o m.efface",
+            "/dev/null",
+            3,
+            ["line 3", limit],
+        ),
+        (
+            "fit big.jsonl --target y -o m.efface",
+            "/dev/null",
+            3,
+            ["line 2", limit],
+        ),
         ("fit big.svm -o m.efface", "/dev/null", 3, ["line 2", limit]),
-        ("fit - --format csv --target y -o m.efface", "big.csv", 3, ["line 3", limit]),
-        ("learn houses.efface more.csv", "/dev/null", 3, ["line 3", limit]),
-        ("predict houses.efface more.csv -o p.csv", "/dev/null", 3, ["line 3", limit]),
-        ("forget houses.efface --ids-file list", "/dev/null", 2, ["line 2", "is longer than 1048576 bytes"]),
-        ("forget houses.efface --ids-file -", "list", 2, ["line 2", "is longer than 1048576 bytes"]),
+        (
+            "fit - --format csv --target y -o m.efface",
+            "big.csv",
+            3,
+            ["line 3", limit],
+        ),
+        (
+            "learn houses.efface more.csv",
+            "/dev/null",
+            3,
+            ["line 3", limit],
+        ),
+        (
+            "predict houses.efface more.csv -o p.csv",
+            "/dev/null",
+            3,
+            ["line 3", limit],
+        ),
+        (
+            "forget houses.efface --ids-file list",
+            "/dev/null",
+            2,
+            ["line 2", "is longer than 1048576 bytes"],
+        ),
+        (
+            "forget houses.efface --ids-file -",
+            "list",
+            2,
+            ["line 2", "is longer than 1048576 bytes"],
+        ),
         (
             "fit houses.csv --target price --text city --vocab-file list -o m.efface",
             "/dev/null",
@@ -193,7 +339,9 @@ fn a_line_of_ten_gigabytes() {
 #[test]
 fn a_class_that_would_be_emptied_is_named_to_whoever_has_the_file() {
     let folder = Folder::new();
-    let rows: String = (0..12).map(|row| format!("{row},{row}.5,{}\n", ["left", "right"][row % 2])).collect();
+    let rows: String = (0..12)
+        .map(|row| format!("{row},{row}.5,{}\n", ["left", "right"][row % 2]))
+        .collect();
     folder.write("rows.csv", format!("id,x,y\n{rows}last,2.5,sideways\n"));
     folder.done("fit rows.csv --target y --id id --model softmax -o rows.efface");
     folder.fails(
@@ -204,5 +352,8 @@ fn a_class_that_would_be_emptied_is_named_to_whoever_has_the_file() {
     // A request with a name is answered by a receipt, which others read.
     folder.run("forget rows.efface --ids last --request R-1");
     let log = folder.done("log rows.efface --receipt 1");
-    assert!(log.contains("last row of a class") && !log.contains("sideways"), "{log}");
+    assert!(
+        log.contains("last row of a class") && !log.contains("sideways"),
+        "{log}"
+    );
 }

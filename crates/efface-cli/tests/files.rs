@@ -13,25 +13,64 @@ fn parameters(folder: &Folder, model: &str) -> Value {
 #[test]
 fn a_condition_keeps_some_rows_under_their_positions() {
     let folder = Folder::new();
-    folder.write("all.csv", "split,x,y\ntrain,1,2\ntest,9,1\ntrain,2,3\ntrain,4,9\ntest,1,1\n");
+    folder.write(
+        "all.csv",
+        "split,x,y\ntrain,1,2\ntest,9,1\ntrain,2,3\ntrain,4,9\ntest,1,1\n",
+    );
     folder.write("train.csv", "split,x,y\ntrain,1,2\ntrain,2,3\ntrain,4,9\n");
-    let fit =
-        ["fit", "all.csv", "--target", "y", "--ignore", "split", "--where", "split = train and not x > 100"];
+    let fit = [
+        "fit",
+        "all.csv",
+        "--target",
+        "y",
+        "--ignore",
+        "split",
+        "--where",
+        "split = train and not x > 100",
+    ];
     assert_eq!(folder.words(&fit).code, 0);
     folder.done("fit train.csv --target y --ignore split");
-    assert_eq!(parameters(&folder, "all.efface"), parameters(&folder, "train.efface"));
+    assert_eq!(
+        parameters(&folder, "all.efface"),
+        parameters(&folder, "train.efface")
+    );
     // Predictions, JSON and requests call a row by the same name.
-    let told = folder.words(&["predict", "all.efface", "all.csv", "--where", "split = test"]);
-    assert!(told.out.starts_with("position,prediction\n1,"), "{}", told.out);
-    assert!(told.out.lines().nth(2).unwrap_or_default().starts_with("4,"), "{}", told.out);
-    folder.fails("forget all.efface --ids 1", 4, &["row 1 is not in this model"]);
+    let told = folder.words(&[
+        "predict",
+        "all.efface",
+        "all.csv",
+        "--where",
+        "split = test",
+    ]);
+    assert!(
+        told.out.starts_with("position,prediction\n1,"),
+        "{}",
+        told.out
+    );
+    assert!(
+        told.out
+            .lines()
+            .nth(2)
+            .unwrap_or_default()
+            .starts_with("4,"),
+        "{}",
+        told.out
+    );
+    folder.fails(
+        "forget all.efface --ids 1",
+        4,
+        &["row 1 is not in this model"],
+    );
     folder.done("forget all.efface --ids 3");
     folder.write("train.csv", "split,x,y\ntrain,1,2\ntrain,2,3\n");
     folder.done("fit train.csv --target y --ignore split -o two.efface");
     let near = |a: &Value, b: &Value| {
         (a["x"][0].as_f64().unwrap_or(0.0) - b["x"][0].as_f64().unwrap_or(1.0)).abs() < 1e-9
     };
-    assert!(near(&parameters(&folder, "all.efface"), &parameters(&folder, "two.efface")));
+    assert!(near(
+        &parameters(&folder, "all.efface"),
+        &parameters(&folder, "two.efface")
+    ));
     // Positions that were passed over are not given to rows that come later.
     folder.write("more.csv", "split,x,y\ntrain,5,5\n");
     folder.done("learn all.efface more.csv");
@@ -43,7 +82,11 @@ fn conditions_that_make_no_sense_are_refused() {
     let folder = Folder::new();
     folder.write("a.csv", "split,x,y\ntrain,1,2\ntest,9,1\n");
     for (expression, code, says) in [
-        ("split = none", 3, "no row of a.csv is meant by 'split' = 'none'"),
+        (
+            "split = none",
+            3,
+            "no row of a.csv is meant by 'split' = 'none'",
+        ),
         ("kind = x", 4, "`kind`"),
         ("split", 2, "one of = != < <= > >="),
         ("(x = 1", 2, "expected `)`"),
@@ -54,16 +97,32 @@ fn conditions_that_make_no_sense_are_refused() {
     }
     folder.write("a.svm", "1 1:2\n");
     let ended = folder.words(&["fit", "a.svm", "--where", "x = 1"]);
-    assert!(ended.code == 2 && ended.err.contains("svmlight lines have no columns"), "{ended:?}");
-    folder.fails("fit a.csv --target y --id x --id split", 2, &["--id", "cannot be used multiple times"]);
+    assert!(
+        ended.code == 2 && ended.err.contains("svmlight lines have no columns"),
+        "{ended:?}"
+    );
+    folder.fails(
+        "fit a.csv --target y --id x --id split",
+        2,
+        &["--id", "cannot be used multiple times"],
+    );
 }
 
 #[test]
 fn semicolons_commas_and_words_for_nothing() {
     let folder = Folder::new();
-    folder.write("plain.csv", "id,size,city,y\na,1.5,Lyon,2.25\nb,3,Graz,4\nc,4.5,Lyon,5\n");
-    folder.write("excel.csv", "id;size;city;y\na;1,5;Lyon;2,25\nb;3;Graz;4\nc;4,5;Lyon;5\n");
-    folder.write("odd.csv", "id~size~city~y\na~1.5~Lyon~2.25\nb~3~Graz~4\nc~4.5~Lyon~5\n");
+    folder.write(
+        "plain.csv",
+        "id,size,city,y\na,1.5,Lyon,2.25\nb,3,Graz,4\nc,4.5,Lyon,5\n",
+    );
+    folder.write(
+        "excel.csv",
+        "id;size;city;y\na;1,5;Lyon;2,25\nb;3;Graz;4\nc;4,5;Lyon;5\n",
+    );
+    folder.write(
+        "odd.csv",
+        "id~size~city~y\na~1.5~Lyon~2.25\nb~3~Graz~4\nc~4.5~Lyon~5\n",
+    );
     let fit = "--target y --id id";
     folder.done(&format!("fit plain.csv {fit}"));
     folder.done(&format!("fit excel.csv {fit} --decimal-comma"));
@@ -72,17 +131,42 @@ fn semicolons_commas_and_words_for_nothing() {
     assert_eq!(parameters(&folder, "excel.efface"), plain);
     assert_eq!(parameters(&folder, "odd.efface"), plain);
     // A semicolon is found; commas in numbers are only read as such when that is said.
-    folder.fails(&format!("fit excel.csv {fit} -o m.efface"), 3, &["line 2", "`y`", "add --decimal-comma"]);
-    folder.fails("predict plain.efface excel.csv", 3, &["line 2", "`size`", "--decimal-comma", "--missing"]);
-    assert!(folder.done("predict plain.efface excel.csv --decimal-comma").contains("\na,"));
-    folder.fails(&format!("fit odd.csv {fit} --delimiter ~~ -o m.efface"), 2, &["one ASCII character"]);
-    folder.write("gaps.csv", "id,size,city,y\na,1.5,NA,2\nb,3,?,4\nc,4.5,Lyon,5\n");
+    folder.fails(
+        &format!("fit excel.csv {fit} -o m.efface"),
+        3,
+        &["line 2", "`y`", "add --decimal-comma"],
+    );
+    folder.fails(
+        "predict plain.efface excel.csv",
+        3,
+        &["line 2", "`size`", "--decimal-comma", "--missing"],
+    );
+    assert!(
+        folder
+            .done("predict plain.efface excel.csv --decimal-comma")
+            .contains("\na,")
+    );
+    folder.fails(
+        &format!("fit odd.csv {fit} --delimiter ~~ -o m.efface"),
+        2,
+        &["one ASCII character"],
+    );
+    folder.write(
+        "gaps.csv",
+        "id,size,city,y\na,1.5,NA,2\nb,3,?,4\nc,4.5,Lyon,5\n",
+    );
     let report = folder.json(&format!("fit gaps.csv {fit} --missing NA,? --json"));
     let columns = report["summary"]["feature_columns"].to_string();
-    folder.write("empty.csv", "id,size,city,y\na,1.5,,2\nb,3,,4\nc,4.5,Lyon,5\n");
+    folder.write(
+        "empty.csv",
+        "id,size,city,y\na,1.5,,2\nb,3,,4\nc,4.5,Lyon,5\n",
+    );
     let same = folder.json(&format!("fit empty.csv {fit} --json"));
     assert_eq!(columns, same["summary"]["feature_columns"].to_string());
-    assert_eq!(parameters(&folder, "gaps.efface"), parameters(&folder, "empty.efface"));
+    assert_eq!(
+        parameters(&folder, "gaps.efface"),
+        parameters(&folder, "empty.efface")
+    );
 }
 
 #[test]
@@ -92,7 +176,10 @@ fn dates_beside_texts_are_features() {
     folder.write("d.csv", rows);
     let report = folder.json("fit d.csv --target y --id id --text note --dates when --json");
     let columns = report["summary"]["feature_columns"].to_string();
-    assert!(columns.contains("when") && !columns.contains("other"), "{columns}");
+    assert!(
+        columns.contains("when") && !columns.contains("other"),
+        "{columns}"
+    );
 }
 
 /// A class that no row has any more has the least of all scores, and not three hundred digits.
@@ -103,13 +190,19 @@ fn numbers_of_any_size_are_short() {
     folder.done("fit c.csv --target c --id id --model naive-bayes");
     folder.done("forget c.efface --ids e");
     let told = folder.done("predict c.efface c.csv");
-    assert!(told.contains("e308") && told.lines().all(|line| line.len() < 200), "{told}");
+    assert!(
+        told.contains("e308") && told.lines().all(|line| line.len() < 200),
+        "{told}"
+    );
 }
 
 #[test]
 fn dates_are_days_in_every_file_of_the_model() {
     let folder = Folder::new();
-    folder.write("d.csv", "when,y\n1970-01-02,1\n1970-01-04,3\n1970-01-11T12:00:00Z,10.5\n");
+    folder.write(
+        "d.csv",
+        "when,y\n1970-01-02,1\n1970-01-04,3\n1970-01-11T12:00:00Z,10.5\n",
+    );
     folder.done("fit d.csv --target y --dates when --lambda 1e-9");
     folder.write("new.csv", "when\n1970-02-01\n");
     let told = folder.done("predict d.efface new.csv");
@@ -120,8 +213,16 @@ fn dates_are_days_in_every_file_of_the_model() {
         .map_or(0.0, |text| text.parse().unwrap_or(0.0));
     assert!((day - 31.0).abs() < 1e-6, "{told}");
     folder.write("bad.csv", "when\n02.03.2026\n");
-    folder.fails("predict d.efface bad.csv -o p.csv", 3, &["line 2", "`when`", "no date", "2026-03-02"]);
-    folder.fails("fit d.csv --target y --dates then -o m.efface", 4, &["`then`"]);
+    folder.fails(
+        "predict d.efface bad.csv -o p.csv",
+        3,
+        &["line 2", "`when`", "no date", "2026-03-02"],
+    );
+    folder.fails(
+        "fit d.csv --target y --dates then -o m.efface",
+        4,
+        &["`then`"],
+    );
 }
 
 #[test]
@@ -132,8 +233,17 @@ fn several_files_are_one_table() {
     folder.write("whole.csv", "id,x,y\na,1,2\nb,2,5\nc,4,3\n");
     folder.done("fit one.csv two.jsonl --target y --id id");
     folder.done("fit whole.csv --target y --id id");
-    assert_eq!(parameters(&folder, "one.efface"), parameters(&folder, "whole.efface"));
-    assert_eq!(folder.done("predict one.efface one.csv two.jsonl").lines().count(), 4);
+    assert_eq!(
+        parameters(&folder, "one.efface"),
+        parameters(&folder, "whole.efface")
+    );
+    assert_eq!(
+        folder
+            .done("predict one.efface one.csv two.jsonl")
+            .lines()
+            .count(),
+        4
+    );
     folder.write("other.csv", "id,z,y\nd,1,2\n");
     folder.fails(
         "fit one.csv other.csv --target y --id id -o m.efface",
@@ -141,13 +251,21 @@ fn several_files_are_one_table() {
         &["other.csv", "lacks \"x\"", "\"z\""],
     );
     folder.write("bad.csv", "id,x,y\nd,1,many\n");
-    folder.fails("fit one.csv bad.csv --target y --id id -o m.efface", 3, &["bad.csv: line 2", "`y`"]);
+    folder.fails(
+        "fit one.csv bad.csv --target y --id id -o m.efface",
+        3,
+        &["bad.csv: line 2", "`y`"],
+    );
     folder.fails(
         "fit one.csv one.csv --target y --id id -o m.efface",
         3,
         &["one.csv, one.csv: row a occurs twice"],
     );
-    folder.fails("fit one.csv - --format csv --target y -o m.efface", 2, &["standard input is read alone"]);
+    folder.fails(
+        "fit one.csv - --format csv --target y -o m.efface",
+        2,
+        &["standard input is read alone"],
+    );
 }
 
 #[test]
@@ -157,10 +275,18 @@ fn columns_that_are_no_features_are_warned_of() {
     (0..40).for_each(|row| text.push_str(&format!("k{row},7,{},{}\n", row % 9, row % 5)));
     folder.write("t.csv", text);
     let told = folder.run("fit t.csv --target y").err;
-    assert!(told.contains("warning: column `key` has another value in every row"), "{told}");
-    assert!(told.contains("warning: column `same` has the same value in every row"), "{told}");
+    assert!(
+        told.contains("warning: column `key` has another value in every row"),
+        "{told}"
+    );
+    assert!(
+        told.contains("warning: column `same` has the same value in every row"),
+        "{told}"
+    );
     assert!(!told.contains("column `x`"), "{told}");
-    let told = folder.run("fit t.csv --target y --id key --ignore same -o m.efface").err;
+    let told = folder
+        .run("fit t.csv --target y --id key --ignore same -o m.efface")
+        .err;
     assert!(!told.contains("warning: column"), "{told}");
 }
 
@@ -169,7 +295,10 @@ fn unseen_values_are_reported() {
     let folder = Folder::with_houses();
     folder.write("new.csv", "house,city,rooms\nn1,Oslo,3\nn2,Lyon,4\n");
     let told = folder.run("predict houses.efface new.csv").err;
-    assert!(told.contains("1 value in these rows (words, levels or indices) was not there at fit"), "{told}");
+    assert!(
+        told.contains("1 value in these rows (words, levels or indices) was not there at fit"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -190,20 +319,40 @@ fn requests_of_a_file_are_one_commit_with_a_receipt_each() {
     );
     let told = folder.run("forget houses.efface --requests requests.jsonl --json");
     assert_eq!(told.code, 4, "{told:?}");
-    let answers: Vec<Value> =
-        told.out.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+    let answers: Vec<Value> = told
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_default())
+        .collect();
     assert_eq!(answers[0]["report"]["forgotten"], 2);
-    assert_eq!((&answers[1]["request"], &answers[1]["report"]["forgotten"]), (&"T-2".into(), &1.into()));
+    assert_eq!(
+        (&answers[1]["request"], &answers[1]["report"]["forgotten"]),
+        (&"T-2".into(), &1.into())
+    );
     assert_eq!(answers[2]["report"]["outcome"], "not_found");
-    assert!(answers[2]["error"].is_string() && answers.len() == 3, "a line for each request: {answers:?}");
+    assert!(
+        answers[2]["error"].is_string() && answers.len() == 3,
+        "a line for each request: {answers:?}"
+    );
     let summary = folder.json("inspect houses.efface --json");
-    assert_eq!(summary["generation"].as_u64(), before.map(|generation| generation + 1), "one commit");
-    assert_eq!((summary["receipts"].as_u64(), summary["rows"].as_u64()), (Some(4), Some(4)));
+    assert_eq!(
+        summary["generation"].as_u64(),
+        before.map(|generation| generation + 1),
+        "one commit"
+    );
+    assert_eq!(
+        (summary["receipts"].as_u64(), summary["rows"].as_u64()),
+        (Some(4), Some(4))
+    );
     // The same file again changes nothing more for requests that have names.
     folder.write("requests.jsonl", lines[..2].join("\n"));
     let again = folder.run("forget houses.efface --requests requests.jsonl");
     assert_eq!(again.code, 0, "{again:?}");
-    assert!(again.err.contains("T-2: erased, 1 row (answered before)"), "{}", again.err);
+    assert!(
+        again.err.contains("T-2: erased, 1 row (answered before)"),
+        "{}",
+        again.err
+    );
     for (line, says) in [
         (r#"{"ids": ["h7"], "subject": "owner=bob"}"#, "not both"),
         (r#"{"ids": []}"#, "not both"),
@@ -217,13 +366,19 @@ fn requests_of_a_file_are_one_commit_with_a_receipt_each() {
     folder.write("half.jsonl", "{\"ids\": [\"h7\"]}\n{\"ids\": [\"h1\"]}\n");
     let told = folder.run("forget houses.efface --requests half.jsonl").err;
     assert!(told.contains("forgot 1 row for 1 request\n"), "{told}");
-    assert_eq!(folder.json("inspect houses.efface --json")["rows"], 3, "h7 left, and h1 had left before");
+    assert_eq!(
+        folder.json("inspect houses.efface --json")["rows"],
+        3,
+        "h7 left, and h1 had left before"
+    );
 }
 
 #[test]
 fn a_file_of_many_ids_is_one_request_with_one_effect() {
     let folder = Folder::new();
-    let rows: String = (0..3000).map(|row| format!("r{row},{},{}\n", row % 17, row % 5 + row % 17)).collect();
+    let rows: String = (0..3000)
+        .map(|row| format!("r{row},{},{}\n", row % 17, row % 5 + row % 17))
+        .collect();
     folder.write("table.csv", format!("id,x,y\n{rows}"));
     folder.done("fit table.csv --target y --id id -o many.efface");
     let ids: String = (0..1500).map(|row| format!("r{}\n", row * 2)).collect();
@@ -237,9 +392,15 @@ fn a_file_of_many_ids_is_one_request_with_one_effect() {
     );
     assert_eq!(folder.json("inspect many.efface --json")["rows"], 3000);
     let first = folder.json("forget many.efface --ids-file ids.txt --request T-1 --json");
-    assert_eq!((first["forgotten"].as_u64(), first["rows"].as_u64()), (Some(1500), Some(1500)));
+    assert_eq!(
+        (first["forgotten"].as_u64(), first["rows"].as_u64()),
+        (Some(1500), Some(1500))
+    );
     // As after a command that was cut short and is given again.
     let again = folder.json("forget many.efface --ids-file ids.txt --request T-1 --json");
-    assert_eq!((again["replayed"].as_bool(), &again["receipt"]), (Some(true), &first["receipt"]));
+    assert_eq!(
+        (again["replayed"].as_bool(), &again["receipt"]),
+        (Some(true), &first["receipt"])
+    );
     assert!(!folder.done("verify many.efface").contains("fails"));
 }

@@ -27,9 +27,17 @@ fn every_command_waits_as_long_as_it_is_told() {
     ] {
         let started = Instant::now();
         let ended = folder.run(&format!("--wait 0 {line}"));
-        assert!(ended.err.contains("is in use by another process"), "{line}: {}", ended.err);
+        assert!(
+            ended.err.contains("is in use by another process"),
+            "{line}: {}",
+            ended.err
+        );
         // Without being told, a command waits for five seconds.
-        assert!(started.elapsed() < Duration::from_secs(4), "{line}: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(4),
+            "{line}: {:?}",
+            started.elapsed()
+        );
     }
     // Whoever waits long enough gets an answer.
     let release = std::thread::spawn(move || writer.execute_batch("ROLLBACK").unwrap());
@@ -47,5 +55,10 @@ fn opening_a_model_twice_keeps_the_lock_of_the_first() {
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     drop(efface_engine::Engine::open_read_only(&path).unwrap());
     let ended = folder.run("--wait 0 forget houses.efface --ids h1");
-    assert!(ended.err.contains("is in use by another process"), "{} {}", ended.out, ended.err);
+    assert!(
+        ended.err.contains("is in use by another process"),
+        "{} {}",
+        ended.out,
+        ended.err
+    );
 }

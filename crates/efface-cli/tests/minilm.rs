@@ -20,7 +20,10 @@ fn write_encoder(folder: &Folder, name: &str, tensors: &[(String, Vec<usize>, Ve
     std::fs::create_dir_all(folder.path(name)).unwrap();
     folder.write(&format!("{name}/config.json"), tiny_bert::config());
     folder.write(&format!("{name}/tokenizer.json"), tiny_bert::tokenizer(&[]));
-    folder.write(&format!("{name}/model.safetensors"), tiny_bert::weights(tensors));
+    folder.write(
+        &format!("{name}/model.safetensors"),
+        tiny_bert::weights(tensors),
+    );
 }
 
 /// Two classes of texts that hold one token or another.
@@ -28,7 +31,11 @@ fn table(n: usize) -> String {
     let mut table = String::from("doc,kind,text\n");
     for i in 0..n {
         let (own, kind) = [("t7", "odd"), ("t8", "even")][i % 2];
-        table.push_str(&format!("d{i},{kind},t{} {own} t{} {own}\n", 9 + i % 11, 10 + i % 7));
+        table.push_str(&format!(
+            "d{i},{kind},t{} {own} t{} {own}\n",
+            9 + i % 11,
+            10 + i % 7
+        ));
     }
     table
 }
@@ -48,23 +55,34 @@ fn nothing_is_left_uncovered() {
     let report = folder.json(&format!("{FIT} --encoder bert --json"));
     assert_eq!(report["summary"]["model"], "minilm with ridge head");
     assert_eq!(
-        (&report["summary"]["features"], &report["summary"]["network"]["max_tokens"]),
+        (
+            &report["summary"]["features"],
+            &report["summary"]["network"]["max_tokens"]
+        ),
         (&16.into(), &12.into())
     );
     let report = folder.json("forget docs.efface --ids d3,d4 --json");
-    assert_eq!((&report["method"], &report["claim"]), (&"exact".into(), &"exact".into()));
+    assert_eq!(
+        (&report["method"], &report["claim"]),
+        (&"exact".into(), &"exact".into())
+    );
     // That a row was forgotten is remembered, by a salted hash. The encoder owes the row nothing, nor do its words, nor do the
     // units that the head calculates in: they are those of the encoder.
     let rest = |report: &serde_json::Value| {
         let evidence = &report["evidence"];
         let lists = [&evidence["not_covered"], &evidence["kept_beside"]];
-        let left = lists.into_iter().flat_map(|list| list.as_array().unwrap().clone());
-        let other =
-            |what: &serde_json::Value| what["code"] != "forgotten_ids" && what["code"] != "storage_blocks";
+        let left = lists
+            .into_iter()
+            .flat_map(|list| list.as_array().unwrap().clone());
+        let other = |what: &serde_json::Value| {
+            what["code"] != "forgotten_ids" && what["code"] != "storage_blocks"
+        };
         left.filter(other).collect::<Vec<_>>()
     };
     assert_eq!(rest(&report), Vec::<serde_json::Value>::new());
-    folder.done(&format!("{FIT} --encoder bert --head softmax -o soft.efface"));
+    folder.done(&format!(
+        "{FIT} --encoder bert --head softmax -o soft.efface"
+    ));
     let report = folder.json("forget soft.efface --ids d3,d4 --method retrain_head --json");
     assert_eq!(rest(&report), Vec::<serde_json::Value>::new());
     folder.write("more.csv", "doc,kind,text\nn1,odd,t7 t7\nn2,even,\n");
@@ -92,8 +110,15 @@ fn the_encoder_is_found_again_or_refused() {
     folder.done(&format!("{FIT} --encoder bert --head softmax"));
     let before = folder.done("predict docs.efface docs.csv");
     std::fs::rename(folder.path("bert"), folder.path("moved")).unwrap();
-    folder.fails("predict docs.efface docs.csv", 7, &["cannot read config.json in", "--encoder DIR"]);
-    assert_eq!(before, folder.done("predict docs.efface docs.csv --encoder moved"));
+    folder.fails(
+        "predict docs.efface docs.csv",
+        7,
+        &["cannot read config.json in", "--encoder DIR"],
+    );
+    assert_eq!(
+        before,
+        folder.done("predict docs.efface docs.csv --encoder moved")
+    );
     // Forgetting is the head's matter and needs no encoder.
     folder.done("forget docs.efface --ids d3");
     let mut tensors = tiny_bert::tensors();
@@ -102,10 +127,17 @@ fn the_encoder_is_found_again_or_refused() {
     folder.fails(
         "predict docs.efface docs.csv --encoder other",
         5,
-        &["is another one than the model was fitted with", "fingerprint"],
+        &[
+            "is another one than the model was fitted with",
+            "fingerprint",
+        ],
     );
     folder.write("more.csv", "doc,kind,text\nn1,odd,t7 t7\n");
-    folder.fails("learn docs.efface more.csv --encoder other", 5, &["is another one"]);
+    folder.fails(
+        "learn docs.efface more.csv --encoder other",
+        5,
+        &["is another one"],
+    );
     folder.done("learn docs.efface more.csv --encoder moved");
 }
 
@@ -117,10 +149,16 @@ fn folders_that_are_no_encoder() {
     std::fs::remove_file(folder.path("bert/tokenizer.json")).unwrap();
     folder.fails(&fit("bert"), 7, &["cannot read tokenizer.json"]);
     write_encoder(&folder, "foreign", &tiny_bert::tensors());
-    folder.write("foreign/config.json", tiny_bert::config().replace("\"bert\"", "\"gpt2\""));
+    folder.write(
+        "foreign/config.json",
+        tiny_bert::config().replace("\"bert\"", "\"gpt2\""),
+    );
     folder.fails(&fit("foreign"), 3, &["model_type is \"gpt2\""]);
     let mut tensors = tiny_bert::tensors();
-    let words = tensors.iter_mut().find(|(name, ..)| name.contains("word_embeddings")).unwrap();
+    let words = tensors
+        .iter_mut()
+        .find(|(name, ..)| name.contains("word_embeddings"))
+        .unwrap();
     words.1.reverse();
     write_encoder(&folder, "shapes", &tensors);
     folder.fails(&fit("shapes"), 3, &["config.json calls for"]);
@@ -130,7 +168,11 @@ fn folders_that_are_no_encoder() {
     folder.write("huge/model.safetensors", bytes);
     folder.fails(&fit("huge"), 3, &["model.safetensors"]);
     write_encoder(&folder, "good", &tiny_bert::tensors());
-    folder.fails(&format!("{} --max-tokens 13", fit("good")), 2, &["choose from 3 to 12"]);
+    folder.fails(
+        &format!("{} --max-tokens 13", fit("good")),
+        2,
+        &["choose from 3 to 12"],
+    );
     folder.fails(&format!("{} --sisa 2x1", fit("good")), 2, &["--sisa"]);
     assert!(!folder.path("docs.efface").exists());
 }
@@ -141,10 +183,13 @@ fn the_real_encoder_on_a_few_news() {
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
         PathBuf::from,
     );
-    let (Some(encoder), Ok(news)) =
-        (std::env::var("EFFACE_MINILM").ok(), std::fs::read_to_string(data.join("bbc/bbc-text.csv")))
-    else {
-        eprintln!("skipped: name the folder of all-MiniLM-L6-v2 in EFFACE_MINILM, and have the BBC news");
+    let (Some(encoder), Ok(news)) = (
+        std::env::var("EFFACE_MINILM").ok(),
+        std::fs::read_to_string(data.join("bbc/bbc-text.csv")),
+    ) else {
+        eprintln!(
+            "skipped: name the folder of all-MiniLM-L6-v2 in EFFACE_MINILM, and have the BBC news"
+        );
         return;
     };
     let folder = Folder::new();
@@ -156,6 +201,8 @@ fn the_real_encoder_on_a_few_news() {
     folder.done(&format!("{fit} --encoder {encoder}"));
     let out = folder.done("predict train.efface test.csv");
     let pairs = out.lines().skip(1).zip(test.iter().skip(1));
-    let right = pairs.filter(|(line, row)| line.split(',').nth(1) == row.split(',').next()).count();
+    let right = pairs
+        .filter(|(line, row)| line.split(',').nth(1) == row.split(',').next())
+        .count();
     assert!(right >= 34, "{right} of 40");
 }

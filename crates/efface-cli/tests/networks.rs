@@ -1,6 +1,9 @@
 //! Networks from the command line: tiny ones, on texts of a few words.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 mod common;
 
@@ -14,7 +17,9 @@ fn texts(from: usize, n: usize) -> String {
     let mut table = String::from("doc,author,topic,text\n");
     for i in from..from + n {
         let length = 4 + i * 5 % 9;
-        let mut words: Vec<String> = (0..length).map(|t| filler[(i * 3 + t * 5) % 8].to_string()).collect();
+        let mut words: Vec<String> = (0..length)
+            .map(|t| filler[(i * 3 + t * 5) % 8].to_string())
+            .collect();
         words[i % length] = format!("{}a", ["sea", "sky", "soil"][i % 3]);
         words[(i * 7 + 2) % length] = format!("{}b", ["sea", "sky", "soil"][i % 3]);
         let topic = ["fish", "bird", "worm"][i % 3];
@@ -24,7 +29,8 @@ fn texts(from: usize, n: usize) -> String {
 }
 
 const COLUMNS: &str = "--text text --target topic --id doc --subject author";
-const TINY: &str = "--hidden 8 --embedding-width 6 --epochs 4 --batch 8 --learning-rate 0.02 --threads 1";
+const TINY: &str =
+    "--hidden 8 --embedding-width 6 --epochs 4 --batch 8 --learning-rate 0.02 --threads 1";
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -46,29 +52,52 @@ fn hits(folder: &Folder, model: &str) -> usize {
 #[test]
 fn a_bilstm_learns_forgets_learns_again_and_leaves() {
     let folder = folder();
-    let report = folder.json(&format!("fit docs.csv --model bilstm {COLUMNS} {TINY} --json"));
+    let report = folder.json(&format!(
+        "fit docs.csv --model bilstm {COLUMNS} {TINY} --json"
+    ));
     let summary = &report["summary"];
     assert_eq!(summary["model"], "bilstm with ridge head");
-    assert_eq!((&summary["features"], &summary["network"]["encoder"]["kind"]), (&16.into(), &"lstm".into()));
-    assert_eq!(summary["network"]["encoder"]["history"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        (&summary["features"], &summary["network"]["encoder"]["kind"]),
+        (&16.into(), &"lstm".into())
+    );
+    assert_eq!(
+        summary["network"]["encoder"]["history"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
     assert!(hits(&folder, "docs.efface") > 50);
     let page = folder.done("inspect docs.efface --explain");
-    for part in
-        ["bilstm, 1 layer of 8, max pooling", "kept epoch", "what the encoder learned", "which words have"]
-    {
+    for part in [
+        "bilstm, 1 layer of 8, max pooling",
+        "kept epoch",
+        "what the encoder learned",
+        "which words have",
+    ] {
         assert!(page.contains(part), "{page}");
     }
 
     let report = folder.json("forget docs.efface --subject author=p3 --json");
-    assert_eq!((&report["method"], &report["claim"]), (&"exact".into(), &"exact".into()));
+    assert_eq!(
+        (&report["method"], &report["claim"]),
+        (&"exact".into(), &"exact".into())
+    );
     assert!(report["evidence"]["relative_bound"].as_f64().unwrap() < 1e-9);
-    assert_eq!(report["evidence"]["not_covered"][0]["code"], "encoder_training");
+    assert_eq!(
+        report["evidence"]["not_covered"][0]["code"],
+        "encoder_training"
+    );
     folder.write("more.csv", texts(60, 3));
     let report = folder.json("learn docs.efface more.csv --json");
     assert_eq!(report["learned"], 3);
     let text = report["evidence"]["not_covered"].to_string();
     assert!(!text.contains("what the encoder learned"), "{text}");
-    folder.write("fix.csv", "doc,author,topic,text\nd1,p1,bird,skya skyb the skya\n");
+    folder.write(
+        "fix.csv",
+        "doc,author,topic,text\nd1,p1,bird,skya skyb the skya\n",
+    );
     folder.done("amend docs.efface fix.csv");
     assert!(folder.done("verify docs.efface").contains("training set"));
     assert!(hits(&folder, "docs.efface") > 50);
@@ -76,7 +105,10 @@ fn a_bilstm_learns_forgets_learns_again_and_leaves() {
     folder.done("export docs.efface --format safetensors");
     folder.done("export docs.efface --format onnx");
     let head = folder.json("export docs.efface");
-    assert_eq!(head["coefficients"]["feature 0"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        head["coefficients"]["feature 0"].as_array().unwrap().len(),
+        3
+    );
     let bytes = std::fs::read(folder.path("docs.safetensors")).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     assert_eq!(file.tensor("coefficients").unwrap().shape(), [16, 3]);
@@ -86,33 +118,73 @@ fn a_bilstm_learns_forgets_learns_again_and_leaves() {
 #[test]
 fn every_method_of_the_head_and_the_whole_network() {
     let folder = folder();
-    folder.done(&format!("fit docs.csv --model lstm --layers 2 {COLUMNS} {TINY}"));
-    let methods = ["exact", "newton", "influence", "projection_residual", "summation", "retrain_head"];
+    folder.done(&format!(
+        "fit docs.csv --model lstm --layers 2 {COLUMNS} {TINY}"
+    ));
+    let methods = [
+        "exact",
+        "newton",
+        "influence",
+        "projection_residual",
+        "summation",
+        "retrain_head",
+    ];
     for (at, method) in methods.iter().enumerate() {
-        let report = folder.json(&format!("forget docs.efface --ids d{at} --method {method} --json"));
+        let report = folder.json(&format!(
+            "forget docs.efface --ids d{at} --method {method} --json"
+        ));
         assert_eq!(report["method"], *method);
-        assert!(report["evidence"]["not_covered"].to_string().contains("what the encoder learned"));
+        assert!(
+            report["evidence"]["not_covered"]
+                .to_string()
+                .contains("what the encoder learned")
+        );
     }
     let rounds = "--method projection_residual --rounds 3 --step 0.5 --tolerance 0";
     let report = folder.json(&format!("forget docs.efface --ids d10 {rounds} --json"));
     assert_eq!(report["evidence"]["iterations"], 3);
-    folder.fails("forget docs.efface --ids d11 --rounds 3", 2, &["--method projection_residual"]);
-    folder.fails("forget docs.efface --ids d11 --method warm_start", 5, &["use exact"]);
+    folder.fails(
+        "forget docs.efface --ids d11 --rounds 3",
+        2,
+        &["--method projection_residual"],
+    );
+    folder.fails(
+        "forget docs.efface --ids d11 --method warm_start",
+        5,
+        &["use exact"],
+    );
 
     let before = folder.done("predict docs.efface docs.csv");
     let report = folder.json("forget docs.efface --ids d20,d21 --method retrain --json");
-    assert_eq!((&report["method"], &report["claim"]), (&"retrain".into(), &"exact".into()));
-    assert!(!report["evidence"]["not_covered"].to_string().contains("what the encoder learned"));
+    assert_eq!(
+        (&report["method"], &report["claim"]),
+        (&"retrain".into(), &"exact".into())
+    );
+    assert!(
+        !report["evidence"]["not_covered"]
+            .to_string()
+            .contains("what the encoder learned")
+    );
     assert_ne!(before, folder.done("predict docs.efface docs.csv"));
     folder.done("verify docs.efface");
 
     // What is left is, to the last digit, a network that was fitted without the rows, but for the choice of words.
-    let gone: Vec<String> = [0, 1, 2, 3, 4, 5, 10, 20, 21].iter().map(|at| format!("d{at},")).collect();
+    let gone: Vec<String> = [0, 1, 2, 3, 4, 5, 10, 20, 21]
+        .iter()
+        .map(|at| format!("d{at},"))
+        .collect();
     let all = texts(0, 60);
-    let kept = all.lines().filter(|line| !gone.iter().any(|id| line.starts_with(id.as_str())));
+    let kept = all
+        .lines()
+        .filter(|line| !gone.iter().any(|id| line.starts_with(id.as_str())));
     folder.write("kept.csv", kept.collect::<Vec<_>>().join("\n"));
-    folder.done(&format!("fit kept.csv --model lstm --layers 2 {COLUMNS} {TINY}"));
-    assert_eq!(folder.done("predict docs.efface docs.csv"), folder.done("predict kept.efface docs.csv"));
+    folder.done(&format!(
+        "fit kept.csv --model lstm --layers 2 {COLUMNS} {TINY}"
+    ));
+    assert_eq!(
+        folder.done("predict docs.efface docs.csv"),
+        folder.done("predict kept.efface docs.csv")
+    );
 }
 
 #[test]
@@ -125,21 +197,52 @@ fn methods_that_train_a_network_further() {
         ("scrub", "--epochs 3 --max-epochs 1 --alpha 0.1 --gamma 1"),
     ];
     for (at, (method, options)) in settings.iter().enumerate() {
-        let report =
-            folder.json(&format!("forget docs.efface --ids d{at} --method {method} {options} --json"));
-        assert_eq!((&report["method"], &report["claim"]), (&(*method).into(), &"approximate".into()));
+        let report = folder.json(&format!(
+            "forget docs.efface --ids d{at} --method {method} {options} --json"
+        ));
+        assert_eq!(
+            (&report["method"], &report["claim"]),
+            (&(*method).into(), &"approximate".into())
+        );
         assert!(report["evidence"]["relative_bound"].is_null());
-        assert!(report["evidence"]["not_covered"].to_string().contains("nothing bounds what is left"));
+        assert!(
+            report["evidence"]["not_covered"]
+                .to_string()
+                .contains("nothing bounds what is left")
+        );
     }
     let page = folder.run("forget docs.efface --ids d5 --method fine_tune --epochs 1 --explain");
-    assert!(page.err.contains("fine_tune") && page.err.contains("not covered: what the network"), "{page:?}");
+    assert!(
+        page.err.contains("fine_tune") && page.err.contains("not covered: what the network"),
+        "{page:?}"
+    );
     assert!(folder.done("verify docs.efface").contains("training set"));
     assert!(hits(&folder, "docs.efface") > 45);
-    folder.fails("forget docs.efface --ids d9 --method scrub --epochs 0", 2, &["epochs = 0", "at least 1"]);
-    folder.fails("forget docs.efface --ids d9 --method neggrad_plus --alpha 1", 2, &["alpha = 1", "below 1"]);
-    folder.fails("forget docs.efface --ids d9 --method fine_tune --gamma 1", 2, &["gamma has no meaning"]);
-    folder.fails("forget docs.efface --ids d9 --epochs 3", 2, &["fine_tune, neggrad_plus or scrub"]);
-    folder.fails("forget docs.efface --ids d9 --method scrub --tolerance 1e-3", 2, &["bounds nothing"]);
+    folder.fails(
+        "forget docs.efface --ids d9 --method scrub --epochs 0",
+        2,
+        &["epochs = 0", "at least 1"],
+    );
+    folder.fails(
+        "forget docs.efface --ids d9 --method neggrad_plus --alpha 1",
+        2,
+        &["alpha = 1", "below 1"],
+    );
+    folder.fails(
+        "forget docs.efface --ids d9 --method fine_tune --gamma 1",
+        2,
+        &["gamma has no meaning"],
+    );
+    folder.fails(
+        "forget docs.efface --ids d9 --epochs 3",
+        2,
+        &["fine_tune, neggrad_plus or scrub"],
+    );
+    folder.fails(
+        "forget docs.efface --ids d9 --method scrub --tolerance 1e-3",
+        2,
+        &["bounds nothing"],
+    );
 }
 
 #[test]
@@ -151,19 +254,29 @@ fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
     folder.done("policy docs.efface --settle-after 10");
     let found = |name: &str| {
         let bytes = std::fs::read(folder.path("docs.efface")).unwrap();
-        bytes.windows(name.len()).any(|window| window == name.as_bytes())
+        bytes
+            .windows(name.len())
+            .any(|window| window == name.as_bytes())
     };
     // A row that waits: what is said of it does not promise that its words go with it.
     let report = folder.json("forget docs.efface --ids m1 --json");
     let kept = report["evidence"]["kept_beside"].to_string();
-    assert!(kept.contains("the next settle erases them") && !kept.contains("they alone held"), "{kept}");
+    assert!(
+        kept.contains("the next settle erases them") && !kept.contains("they alone held"),
+        "{kept}"
+    );
     let left = report["evidence"]["not_covered"].to_string();
     assert!(left.contains("stay in the file by name"), "{left}");
     folder.done("settle docs.efface");
     assert!(!found("anne") && found("markerone"));
     let report = folder.json("forget docs.efface --ids d3 --method retrain --json");
     let left = report["evidence"]["not_covered"].as_array().unwrap();
-    assert_eq!(left.iter().filter(|what| what["code"] == "encoder_words").count(), 1);
+    assert_eq!(
+        left.iter()
+            .filter(|what| what["code"] == "encoder_words")
+            .count(),
+        1
+    );
     assert!(!found("markerone") && found("markertwo"));
     folder.done("verify docs.efface");
     folder.done("predict docs.efface docs.csv");
@@ -171,7 +284,11 @@ fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
     // The encoder leaves as it is, so that under noise it stays.
     folder.done("policy docs.efface --noise 0.1");
     for format in ["onnx", "safetensors"] {
-        folder.fails(&format!("export docs.efface --format {format} --force"), 5, &["gets no noise", "json"]);
+        folder.fails(
+            &format!("export docs.efface --format {format} --force"),
+            5,
+            &["gets no noise", "json"],
+        );
     }
     folder.done("export docs.efface --format npz");
 }
@@ -179,7 +296,9 @@ fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
 #[test]
 fn a_softmax_head_and_a_network_in_shards() {
     let folder = folder();
-    folder.done(&format!("fit docs.csv --model bilstm --head softmax {COLUMNS} {TINY}"));
+    folder.done(&format!(
+        "fit docs.csv --model bilstm --head softmax {COLUMNS} {TINY}"
+    ));
     for (id, method) in [("d1", "newton"), ("d2", "warm_start"), ("d3", "auto")] {
         folder.done(&format!("forget docs.efface --ids {id} --method {method}"));
     }
@@ -192,18 +311,37 @@ fn a_softmax_head_and_a_network_in_shards() {
     folder.done("verify docs.efface");
     assert!(hits(&folder, "docs.efface") > 45);
 
-    folder.done(&format!("fit docs.csv --model bilstm --sisa 2x2 {COLUMNS} {TINY} -o shards.efface"));
+    folder.done(&format!(
+        "fit docs.csv --model bilstm --sisa 2x2 {COLUMNS} {TINY} -o shards.efface"
+    ));
     let report = folder.json("forget shards.efface --subject author=p2 --json");
     let left = report["evidence"]["not_covered"].to_string();
-    assert!(left.contains("a new fit of the rows that stay chooses them anew"), "{left}");
-    assert_eq!((&report["method"], &report["claim"]), (&"sisa".into(), &"exact".into()));
-    assert!(!report["evidence"]["not_covered"].to_string().contains("what the encoder learned"));
+    assert!(
+        left.contains("a new fit of the rows that stay chooses them anew"),
+        "{left}"
+    );
+    assert_eq!(
+        (&report["method"], &report["claim"]),
+        (&"sisa".into(), &"exact".into())
+    );
+    assert!(
+        !report["evidence"]["not_covered"]
+            .to_string()
+            .contains("what the encoder learned")
+    );
     folder.write("more.csv", texts(60, 3));
     folder.done("learn shards.efface more.csv");
-    folder.write("fix.csv", "doc,author,topic,text\nd1,p1,bird,skya skyb the skya\n");
+    folder.write(
+        "fix.csv",
+        "doc,author,topic,text\nd1,p1,bird,skya skyb the skya\n",
+    );
     folder.done("amend shards.efface fix.csv");
     folder.done("verify shards.efface");
-    assert!(folder.done("inspect shards.efface").contains("2 shards of 2 slices"));
+    assert!(
+        folder
+            .done("inspect shards.efface")
+            .contains("2 shards of 2 slices")
+    );
     assert!(hits(&folder, "shards.efface") > 30);
     folder.fails("export shards.efface", 5, &["shards"]);
     folder.fails(
@@ -216,7 +354,9 @@ fn a_softmax_head_and_a_network_in_shards() {
 #[test]
 fn vectors_from_files_owe_nothing_to_the_rows() {
     let folder = folder();
-    let words = ["the", "of", "seaa", "seab", "skya", "skyb", "soila", "soilb"];
+    let words = [
+        "the", "of", "seaa", "seab", "skya", "skyb", "soila", "soilb",
+    ];
     let numbers = |at: usize| [at as f32 * 0.25 - 1.0, (at % 3) as f32 - 1.0, 0.5];
     let glove: String = words
         .iter()
@@ -225,34 +365,67 @@ fn vectors_from_files_owe_nothing_to_the_rows() {
         .collect();
     folder.write("glove.txt", glove);
     let tiny = "--hidden 8 --epochs 2 --batch 8 --threads 1";
-    folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} {tiny} --embeddings glove.txt"));
+    folder.done(&format!(
+        "fit docs.csv --model bilstm {COLUMNS} {tiny} --embeddings glove.txt"
+    ));
     let page = folder.done("inspect docs.efface");
-    assert!(page.contains("8 words of 3 numbers, from a file, frozen"), "{page}");
+    assert!(
+        page.contains("8 words of 3 numbers, from a file, frozen"),
+        "{page}"
+    );
     assert!(!page.contains("which words have a vector"), "{page}");
     // An encoder that was never trained owes nothing to any row either.
     let drawn = "--embeddings glove.txt --epochs 0 --force --discard-log";
-    folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} --hidden 8 {drawn}"));
+    folder.done(&format!(
+        "fit docs.csv --model bilstm {COLUMNS} --hidden 8 {drawn}"
+    ));
     let report = folder.json("forget docs.efface --ids d1 --json");
     let left = report["evidence"]["not_covered"].to_string();
-    assert!(!left.contains("encoder") && !left.contains("words"), "{left}");
+    assert!(
+        !left.contains("encoder") && !left.contains("words"),
+        "{left}"
+    );
 
     folder.write("half.vocab.txt", "the\nseaa\n");
-    folder.write("half.f16le.bin", [0x00, 0x3c, 0x00, 0x40, 0x00, 0xbc, 0x00, 0xc0]);
+    folder.write(
+        "half.f16le.bin",
+        [0x00, 0x3c, 0x00, 0x40, 0x00, 0xbc, 0x00, 0xc0],
+    );
     let fit = format!(
         "fit docs.csv --model bilstm {COLUMNS} {tiny} --force --discard-log --drop-suppressed --embeddings"
     );
     folder.done(&format!("{fit} half.f16le.bin"));
-    folder.fails(&format!("{fit} half.f16le.bin --embedding-width 3"), 3, &["the width is wrong"]);
-    folder.fails(&format!("{fit} half.f16le.bin --embedding-words docs.csv"), 3, &["half-precision"]);
+    folder.fails(
+        &format!("{fit} half.f16le.bin --embedding-width 3"),
+        3,
+        &["the width is wrong"],
+    );
+    folder.fails(
+        &format!("{fit} half.f16le.bin --embedding-words docs.csv"),
+        3,
+        &["half-precision"],
+    );
     folder.fails(&format!("{fit} half.bin"), 7, &["half.bin"]);
     folder.write("bad.txt", "the 1 2\nof 1\n");
-    folder.fails(&format!("{fit} bad.txt"), 3, &["bad.txt, line 2: 1 numbers where 2 were expected"]);
+    folder.fails(
+        &format!("{fit} bad.txt"),
+        3,
+        &["bad.txt, line 2: 1 numbers where 2 were expected"],
+    );
     folder.write("latin.txt", b"caf\xe9 1 2\n");
     folder.fails(&format!("{fit} latin.txt"), 3, &["line 1: not UTF-8"]);
     folder.write("other.txt", "zebra 1 2\nyak 3 4\n");
-    folder.fails(&format!("{fit} other.txt"), 3, &["none of the 60 texts holds a word"]);
+    folder.fails(
+        &format!("{fit} other.txt"),
+        3,
+        &["none of the 60 texts holds a word"],
+    );
     // Nothing of that touched the model that was there.
-    assert!(folder.done("inspect docs.efface").contains("2 words of 2 numbers"));
+    assert!(
+        folder
+            .done("inspect docs.efface")
+            .contains("2 words of 2 numbers")
+    );
 }
 
 #[test]
@@ -266,7 +439,10 @@ fn a_training_that_is_taken_up_again_and_one_that_leaves_the_numbers() {
             .replace("--learning-rate 0.02 ", ""),
     );
     assert_eq!(ended.code, 5, "{ended:?}");
-    for part in ["training left the numbers at step", "hint: with --checkpoint FILE"] {
+    for part in [
+        "training left the numbers at step",
+        "hint: with --checkpoint FILE",
+    ] {
         assert!(ended.err.contains(part), "{ended:?}");
     }
     assert!(folder.path("run.ckpt").exists());
@@ -275,11 +451,18 @@ fn a_training_that_is_taken_up_again_and_one_that_leaves_the_numbers() {
     folder.fails(
         &format!("{fit} --force --discard-log --checkpoint run.ckpt --seed 1"),
         2,
-        &["run.ckpt: the checkpoint was made with other training settings", "repeat the fit"],
+        &[
+            "run.ckpt: the checkpoint was made with other training settings",
+            "repeat the fit",
+        ],
     );
     folder.write("few.csv", texts(0, 40));
     let other = fit.replace("docs.csv", "few.csv");
-    folder.fails(&format!("{other} --checkpoint run.ckpt"), 2, &["other rows"]);
+    folder.fails(
+        &format!("{other} --checkpoint run.ckpt"),
+        2,
+        &["other rows"],
+    );
     folder.write("run.ckpt", "nonsense");
     folder.fails(
         &format!("{fit} --force --discard-log --checkpoint run.ckpt"),
@@ -296,15 +479,33 @@ fn texts_that_say_little_or_too_much() {
     writeln!(odd, "e3,p1,worm,{}", "soila ".repeat(100_000)).unwrap();
     odd.push_str("e4,p9,rare,seaa skya\n");
     folder.write("odd.csv", &odd);
-    let ended = folder.run(&format!("fit odd.csv --model bilstm {COLUMNS} {TINY} --max-tokens 20"));
+    let ended = folder.run(&format!(
+        "fit odd.csv --model bilstm {COLUMNS} {TINY} --max-tokens 20"
+    ));
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.err.contains("only the first 20 tokens are read of 1 text"), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("only the first 20 tokens are read of 1 text"),
+        "{ended:?}"
+    );
     folder.done("forget odd.efface --ids e1,e2,e3");
     folder.fails("forget odd.efface --ids e4 --method retrain", 5, &["class"]);
-    folder.write("one.csv", "doc,author,topic,text\na,p,fish,sea\nb,p,fish,sea\n");
-    folder.fails(&format!("fit one.csv --model bilstm {COLUMNS} {TINY}"), 3, &["only one class"]);
+    folder.write(
+        "one.csv",
+        "doc,author,topic,text\na,p,fish,sea\nb,p,fish,sea\n",
+    );
+    folder.fails(
+        &format!("fit one.csv --model bilstm {COLUMNS} {TINY}"),
+        3,
+        &["only one class"],
+    );
     folder.write("none.csv", "doc,author,topic,text\n");
-    folder.fails(&format!("fit none.csv --model bilstm {COLUMNS} {TINY}"), 3, &["no rows"]);
+    folder.fails(
+        &format!("fit none.csv --model bilstm {COLUMNS} {TINY}"),
+        3,
+        &["no rows"],
+    );
     folder.write("empty.csv", "doc,author,topic,text\na,p,fish,\nb,p,bird,\n");
     folder.fails(
         &format!("fit empty.csv --model bilstm {COLUMNS} {TINY}"),
@@ -318,24 +519,61 @@ fn options_of_other_models_are_refused() {
     let folder = folder();
     let fit = "fit docs.csv --target topic";
     for (options, says) in [
-        ("--text text --hidden 8", "--hidden has no meaning for --model ridge"),
-        ("--text text --model minilm --encoder x --epochs 3", "--epochs has no meaning for --model minilm"),
+        (
+            "--text text --hidden 8",
+            "--hidden has no meaning for --model ridge",
+        ),
+        (
+            "--text text --model minilm --encoder x --epochs 3",
+            "--epochs has no meaning for --model minilm",
+        ),
         ("--text text --model minilm", "--encoder"),
-        ("--text text --model bilstm --encoder x", "--encoder has no meaning"),
-        ("--text text --model bilstm --epsilon 1 --delta 1e-5", "--epsilon has no meaning"),
-        ("--text text --model bilstm --hash 64", "--hash has no meaning"),
+        (
+            "--text text --model bilstm --encoder x",
+            "--encoder has no meaning",
+        ),
+        (
+            "--text text --model bilstm --epsilon 1 --delta 1e-5",
+            "--epsilon has no meaning",
+        ),
+        (
+            "--text text --model bilstm --hash 64",
+            "--hash has no meaning",
+        ),
         ("--model bilstm", "no column is named"),
-        ("--text text --model bilstm --numeric doc", "leave out --categorical and --numeric"),
-        ("--text text --model bilstm --dropout 1", "dropout = 1 is out of range"),
-        ("--text text --model bilstm --max-tokens 0", "max_tokens = 0 is out of range"),
-        ("--text text --model bilstm --layers 0", "layers = 0 is out of range"),
-        ("--text text --model bilstm --batch 0", "batch = 0 is out of range"),
-        ("--text text --model bilstm --sisa 2x1 --checkpoint c", "leave out --checkpoint"),
+        (
+            "--text text --model bilstm --numeric doc",
+            "leave out --categorical and --numeric",
+        ),
+        (
+            "--text text --model bilstm --dropout 1",
+            "dropout = 1 is out of range",
+        ),
+        (
+            "--text text --model bilstm --max-tokens 0",
+            "max_tokens = 0 is out of range",
+        ),
+        (
+            "--text text --model bilstm --layers 0",
+            "layers = 0 is out of range",
+        ),
+        (
+            "--text text --model bilstm --batch 0",
+            "batch = 0 is out of range",
+        ),
+        (
+            "--text text --model bilstm --sisa 2x1 --checkpoint c",
+            "leave out --checkpoint",
+        ),
     ] {
         folder.fails(&format!("{fit} {options}"), 2, &[says]);
     }
     folder.done("fit docs.csv --target topic --classify --text text");
-    folder.fails("forget docs.efface --ids 1 --method retrain_head", 2, &["no network"]);
+    folder.fails(
+        "forget docs.efface --ids 1 --method retrain_head",
+        2,
+        &["no network"],
+    );
 }
 
 /// The first ctrl-C keeps the best so far, and a checkpoint to go on from.
@@ -346,7 +584,9 @@ fn ctrl_c_keeps_the_best_so_far() {
     use std::process::{Command, Stdio};
 
     let folder = folder();
-    let fit = format!("fit docs.csv --model bilstm {COLUMNS} {TINY} --checkpoint run.ckpt --patience 100000");
+    let fit = format!(
+        "fit docs.csv --model bilstm {COLUMNS} {TINY} --checkpoint run.ckpt --patience 100000"
+    );
     let long = fit.replace("--epochs 4", "--epochs 100000");
     let mut running = Command::new(assert_cmd::cargo::cargo_bin!("efface"))
         .args(long.split_whitespace())
@@ -360,13 +600,25 @@ fn ctrl_c_keeps_the_best_so_far() {
         line.clear();
         assert!(said.read_line(&mut line).unwrap() > 0);
     }
-    assert!(line.contains("loss") && line.contains("validation loss"), "{line}");
-    Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+    assert!(
+        line.contains("loss") && line.contains("validation loss"),
+        "{line}"
+    );
+    Command::new("kill")
+        .args(["-INT", &running.id().to_string()])
+        .status()
+        .unwrap();
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(running.wait().unwrap().success(), "{rest}");
-    assert!(rest.contains("the training was stopped; the best so far, epoch"), "{rest}");
-    assert!(rest.contains("run.ckpt can be gone on from; no forget reaches it"), "{rest}");
+    assert!(
+        rest.contains("the training was stopped; the best so far, epoch"),
+        "{rest}"
+    );
+    assert!(
+        rest.contains("run.ckpt can be gone on from; no forget reaches it"),
+        "{rest}"
+    );
     folder.done("predict docs.efface docs.csv");
     assert!(folder.path("run.ckpt").exists());
 }
@@ -375,11 +627,18 @@ fn ctrl_c_keeps_the_best_so_far() {
 #[test]
 fn no_byte_of_a_forgotten_row_is_left() {
     let folder = Folder::new();
-    folder.write("docs.csv", texts(0, 40).replace("d17,", "MARKER-17,").replace(",p3,", ",PERSON-3,"));
+    folder.write(
+        "docs.csv",
+        texts(0, 40)
+            .replace("d17,", "MARKER-17,")
+            .replace(",p3,", ",PERSON-3,"),
+    );
     folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} {TINY}"));
     let holds = |what: &str| {
         let bytes = std::fs::read(folder.path("docs.efface")).unwrap();
-        bytes.windows(what.len()).any(|window| window == what.as_bytes())
+        bytes
+            .windows(what.len())
+            .any(|window| window == what.as_bytes())
     };
     assert!(holds("MARKER-17") && holds("PERSON-3"));
     folder.done("forget docs.efface --ids MARKER-17");
@@ -397,7 +656,10 @@ fn a_slice_of_the_news() {
         std::path::PathBuf::from,
     );
     let Ok(news) = std::fs::read_to_string(data.join("bbc/bbc-text.csv")) else {
-        eprintln!("skipped: there is no {}", data.join("bbc/bbc-text.csv").display());
+        eprintln!(
+            "skipped: there is no {}",
+            data.join("bbc/bbc-text.csv").display()
+        );
         return;
     };
     let folder = Folder::new();
@@ -406,13 +668,17 @@ fn a_slice_of_the_news() {
     let test: Vec<&str> = lines[..1].iter().chain(&lines[401..601]).copied().collect();
     folder.write("test.csv", test.join("\n"));
     let vectors = data.join("embeddings/glove-6b-100d-top40k.f16le.bin");
-    let fit =
-        "fit train.csv --model bilstm --text text --target category --hidden 16 --epochs 5 --max-tokens 40";
-    folder.done(&format!("{fit} --batch 16 --learning-rate 0.01 --embeddings {}", vectors.display()));
+    let fit = "fit train.csv --model bilstm --text text --target category --hidden 16 --epochs 5 --max-tokens 40";
+    folder.done(&format!(
+        "{fit} --batch 16 --learning-rate 0.01 --embeddings {}",
+        vectors.display()
+    ));
     let right = || {
         let out = folder.done("predict train.efface test.csv");
         let pairs = out.lines().skip(1).zip(test.iter().skip(1));
-        pairs.filter(|(line, row)| line.split(',').nth(1) == row.split(',').next()).count()
+        pairs
+            .filter(|(line, row)| line.split(',').nth(1) == row.split(',').next())
+            .count()
     };
     let before = right();
     assert!(before >= 160, "{before} of 200");
@@ -430,13 +696,23 @@ fn a_network_is_fitted_anew_in_its_place() {
     folder.done("forget docs.efface --ids d17");
     folder.write("again.csv", texts(0, 60));
     let refused = folder.run(&format!("fit again.csv {fit} --replace docs.efface"));
-    assert!(refused.code == 5 && refused.err.contains("row d17 was forgotten"), "{refused:?}");
-    let left: Vec<String> =
-        texts(0, 70).lines().filter(|line| !line.starts_with("d17,")).map(String::from).collect();
+    assert!(
+        refused.code == 5 && refused.err.contains("row d17 was forgotten"),
+        "{refused:?}"
+    );
+    let left: Vec<String> = texts(0, 70)
+        .lines()
+        .filter(|line| !line.starts_with("d17,"))
+        .map(String::from)
+        .collect();
     folder.write("tonight.csv", left.join("\n"));
     folder.done(&format!("fit tonight.csv {fit} --replace docs.efface"));
     let page = folder.json("inspect docs.efface --json");
-    assert_eq!((&page["rows"], &page["receipts"]), (&69.into(), &3.into()), "{page}");
+    assert_eq!(
+        (&page["rows"], &page["receipts"]),
+        (&69.into(), &3.into()),
+        "{page}"
+    );
     assert!(hits(&folder, "docs.efface") > 50);
     folder.done("verify docs.efface --rows");
     // The new encoder and the new rows go on as those of any network do.
@@ -445,8 +721,17 @@ fn a_network_is_fitted_anew_in_its_place() {
     folder.fails("forget docs.efface --ids d17", 4, &["it was forgotten on"]);
 
     // A model without an encoder takes the place of one that has it, and leaves nothing of it behind.
-    let left: Vec<&String> = left.iter().filter(|line| !line.starts_with("d65,")).collect();
-    folder.write("tonight.csv", left.iter().map(|line| line.as_str()).collect::<Vec<_>>().join("\n"));
+    let left: Vec<&String> = left
+        .iter()
+        .filter(|line| !line.starts_with("d65,"))
+        .collect();
+    folder.write(
+        "tonight.csv",
+        left.iter()
+            .map(|line| line.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     let words = format!("fit tonight.csv --model softmax {COLUMNS} --replace docs.efface");
     folder.done(&words);
     let page = folder.json("inspect docs.efface --json");

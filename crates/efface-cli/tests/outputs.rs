@@ -36,7 +36,12 @@ fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
         .unwrap()
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.file_type().unwrap().is_file())
-        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+        .map(|entry| {
+            (
+                entry.file_name().into_string().unwrap(),
+                std::fs::read(entry.path()).unwrap(),
+            )
+        })
         .collect();
     all.sort();
     all
@@ -95,7 +100,10 @@ fn other_names_of_a_model_are_the_model() {
 fn what_is_no_plain_file_stays_what_it_is() {
     use std::os::unix::fs::FileTypeExt;
     let folder = two_models();
-    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("pipe"))
+        .status()
+        .unwrap();
     assert!(made.success());
     let _socket = std::os::unix::net::UnixListener::bind(folder.path("socket")).unwrap();
     std::os::unix::fs::symlink("/dev/null", folder.path("null")).unwrap();
@@ -110,7 +118,11 @@ fn what_is_no_plain_file_stays_what_it_is() {
             refused(&folder, &format!("{writer} {name}"), says);
         }
     }
-    let kind = |name: &str| std::fs::symlink_metadata(folder.path(name)).unwrap().file_type();
+    let kind = |name: &str| {
+        std::fs::symlink_metadata(folder.path(name))
+            .unwrap()
+            .file_type()
+    };
     assert!(kind("pipe").is_fifo() && kind("socket").is_socket() && kind("null").is_symlink());
 }
 
@@ -124,7 +136,11 @@ fn a_plain_file_is_overwritten_with_force_only() {
         folder.fails(&line, 5, &["plain.txt exists already", "hint: ", "--force"]);
         assert_eq!(std::fs::read(folder.path("plain.txt")).unwrap(), b"mine");
         folder.done(&format!("{line} --force"));
-        assert_ne!(std::fs::read(folder.path("plain.txt")).unwrap(), b"mine", "{line}");
+        assert_ne!(
+            std::fs::read(folder.path("plain.txt")).unwrap(),
+            b"mine",
+            "{line}"
+        );
         std::fs::remove_file(folder.path("plain.txt")).unwrap();
     }
 }
@@ -133,17 +149,35 @@ fn a_plain_file_is_overwritten_with_force_only() {
 fn a_file_is_not_read_and_written_and_not_written_twice() {
     let folder = two_models();
     folder.write("ids.txt", "h1\n");
-    refused_as_same(&folder, "predict houses.efface houses.csv -o houses.csv --force");
-    refused_as_same(&folder, "predict houses.efface houses.csv -o sub/../houses.csv --force");
-    refused_as_same(&folder, "forget houses.efface --ids-file ids.txt --receipt ids.txt --force");
+    refused_as_same(
+        &folder,
+        "predict houses.efface houses.csv -o houses.csv --force",
+    );
+    refused_as_same(
+        &folder,
+        "predict houses.efface houses.csv -o sub/../houses.csv --force",
+    );
+    refused_as_same(
+        &folder,
+        "forget houses.efface --ids-file ids.txt --receipt ids.txt --force",
+    );
     refused_as_same(&folder, &format!("{FIT} houses.csv --force"));
-    let network = "fit houses.csv --model bilstm --text city --target owner -o new.efface --checkpoint";
+    let network =
+        "fit houses.csv --model bilstm --text city --target owner -o new.efface --checkpoint";
     refused_as_same(&folder, &format!("{network} new.efface"));
     refused_as_same(&folder, &format!("{network} sub/../new.efface.key"));
     refused_as_same(&folder, &format!("{network} houses.csv"));
-    folder.fails(&format!("{network} houses.efface"), 5, &["houses.efface is a model"]);
+    folder.fails(
+        &format!("{network} houses.efface"),
+        5,
+        &["houses.efface is a model"],
+    );
     folder.write("new.efface.key", "a diary");
-    folder.fails(&format!("{FIT} new.efface --force"), 5, &["new.efface.key is no key file"]);
+    folder.fails(
+        &format!("{FIT} new.efface --force"),
+        5,
+        &["new.efface.key is no key file"],
+    );
 }
 
 fn refused_as_same(folder: &Folder, line: &str) {
@@ -160,34 +194,59 @@ fn folders_of_results_are_judged_file_by_file() {
     let audit = "audit houses.efface --subject owner=ann --oracles 2 --out";
     std::fs::create_dir(folder.path("one")).unwrap();
     std::fs::copy(folder.path("data.bin"), folder.path("one/index.html")).unwrap();
-    folder.fails(&format!("{audit} one --force"), 5, &["index.html is a model"]);
+    folder.fails(
+        &format!("{audit} one --force"),
+        5,
+        &["index.html is a model"],
+    );
     std::fs::create_dir(folder.path("two")).unwrap();
     std::fs::copy(folder.path("notes.txt"), folder.path("two/distance.csv")).unwrap();
-    folder.fails(&format!("{audit} two --force"), 5, &["distance.csv is a key file"]);
+    folder.fails(
+        &format!("{audit} two --force"),
+        5,
+        &["distance.csv is a key file"],
+    );
     std::fs::create_dir(folder.path("three")).unwrap();
     std::fs::copy(folder.path("data.bin"), folder.path("three/index.part")).unwrap();
-    folder.fails("reproduce l2 --quick --out three --force", 5, &["index.part is a model"]);
+    folder.fails(
+        "reproduce l2 --quick --out three --force",
+        5,
+        &["index.part is a model"],
+    );
     for (copy, original) in [
         ("sub/reviews.csv", "data.bin"),
         ("one/index.html", "data.bin"),
         ("two/distance.csv", "notes.txt"),
         ("three/index.part", "data.bin"),
     ] {
-        assert_eq!(std::fs::read(folder.path(copy)).unwrap(), std::fs::read(folder.path(original)).unwrap());
+        assert_eq!(
+            std::fs::read(folder.path(copy)).unwrap(),
+            std::fs::read(folder.path(original)).unwrap()
+        );
     }
 }
 
 #[cfg(unix)]
 fn mode(folder: &Folder, name: &str) -> u32 {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777
+    std::fs::metadata(folder.path(name))
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 #[cfg(unix)]
 #[test]
 fn new_files_are_for_their_owner_unless_told_otherwise() {
     let folder = two_models();
-    assert_eq!((mode(&folder, "houses.efface"), mode(&folder, "houses.efface.key")), (0o600, 0o600));
+    assert_eq!(
+        (
+            mode(&folder, "houses.efface"),
+            mode(&folder, "houses.efface.key")
+        ),
+        (0o600, 0o600)
+    );
     for writer in WRITERS.iter().skip(1).chain([&FIT]) {
         folder.done(&format!("{writer} out"));
         assert_eq!(mode(&folder, "out"), 0o600, "{writer}");
@@ -196,12 +255,25 @@ fn new_files_are_for_their_owner_unless_told_otherwise() {
         assert_eq!(mode(&folder, "out"), 0o644, "{writer}");
         std::fs::remove_file(folder.path("out")).unwrap();
     }
-    assert_eq!(mode(&folder, "out.key"), 0o600, "a mode is never for the key");
+    assert_eq!(
+        mode(&folder, "out.key"),
+        0o600,
+        "a mode is never for the key"
+    );
     folder.done("forget houses.efface --ids h1 --receipt receipt.cose --mode 640");
-    assert_eq!((mode(&folder, "receipt.cose"), mode(&folder, "houses.efface")), (0o640, 0o600));
+    assert_eq!(
+        (
+            mode(&folder, "receipt.cose"),
+            mode(&folder, "houses.efface")
+        ),
+        (0o640, 0o600)
+    );
     for wrong in ["x", "888", "400", "077", "1777", "-1"] {
         let ended = folder.words(&["log", "houses.efface", &format!("--mode={wrong}")]);
-        assert!(ended.code == 2 && ended.err.contains("three octal digits"), "{wrong}: {ended:?}");
+        assert!(
+            ended.code == 2 && ended.err.contains("three octal digits"),
+            "{wrong}: {ended:?}"
+        );
     }
 }
 
@@ -213,7 +285,9 @@ fn a_model_behind_a_link_is_fitted_and_changed_in_its_place() {
     std::fs::create_dir(folder.path("store")).unwrap();
     std::os::unix::fs::symlink("store/houses.efface", folder.path("link.efface")).unwrap();
     folder.done(&format!("{FIT} link.efface"));
-    assert!(folder.path("link.efface").is_symlink() && folder.path("store/houses.efface.key").exists());
+    assert!(
+        folder.path("link.efface").is_symlink() && folder.path("store/houses.efface.key").exists()
+    );
     folder.done("forget link.efface --ids h1");
     folder.done("forget store/houses.efface --ids h2");
 }
@@ -224,14 +298,28 @@ fn a_fit_removes_no_key_but_that_of_the_model_that_it_replaces() {
     // The model is moved away, and another one is fitted in its place.
     std::fs::rename(folder.path("houses.efface"), folder.path("moved.efface")).unwrap();
     folder.done(&format!("{FIT} houses.efface"));
-    std::fs::copy(folder.path("houses.efface.key"), folder.path("moved.efface.key")).unwrap();
+    std::fs::copy(
+        folder.path("houses.efface.key"),
+        folder.path("moved.efface.key"),
+    )
+    .unwrap();
     folder.done("forget moved.efface --ids h1");
     folder.done("forget houses.efface --ids h1");
-    let lines =
-        |folder: &Folder| std::fs::read_to_string(folder.path("houses.efface.key")).unwrap().lines().count();
+    let lines = |folder: &Folder| {
+        std::fs::read_to_string(folder.path("houses.efface.key"))
+            .unwrap()
+            .lines()
+            .count()
+    };
     assert_eq!(lines(&folder), 4, "two keys and two seeds");
-    folder.done(&format!("{FIT} houses.efface --force --discard-log --drop-suppressed"));
-    assert_eq!(lines(&folder), 4, "those of the model that is gone went with it");
+    folder.done(&format!(
+        "{FIT} houses.efface --force --discard-log --drop-suppressed"
+    ));
+    assert_eq!(
+        lines(&folder),
+        4,
+        "those of the model that is gone went with it"
+    );
     folder.done("keys houses.efface --rotate");
     assert_eq!(lines(&folder), 4);
     folder.done("forget houses.efface --ids h1");
@@ -259,11 +347,21 @@ fn the_next_command_removes_what_a_killed_one_left() {
         &format!("{FIT} new.efface"),
     ] {
         folder.write(".new.efface.0011223344556677.efface-tmp", "rows of people");
-        folder.write(".new.efface.0011223344556677.efface-tmp-journal", "rows of people");
-        folder.write(".houses.efface.key.8899aabbccddeeff.efface-tmp", "a private key");
+        folder.write(
+            ".new.efface.0011223344556677.efface-tmp-journal",
+            "rows of people",
+        );
+        folder.write(
+            ".houses.efface.key.8899aabbccddeeff.efface-tmp",
+            "a private key",
+        );
         folder.write(".houses.json.0123456701234567.efface-tmp", "parameters");
         folder.done(command);
-        assert!(leftovers(&folder).is_empty(), "{command}: {:?}", leftovers(&folder));
+        assert!(
+            leftovers(&folder).is_empty(),
+            "{command}: {:?}",
+            leftovers(&folder)
+        );
     }
 }
 

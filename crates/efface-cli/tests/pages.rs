@@ -1,7 +1,10 @@
 //! The commands of the first page and of the tutorial, run as they stand there, each page in a folder of its own. What a
 //! page shows as output is compared with what comes out.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 mod common;
 
@@ -20,14 +23,19 @@ struct ShownCommand {
 
 /// The commands of the page's `console` blocks. Only those of efface are run here.
 fn commands(page: &str) -> Vec<ShownCommand> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(page);
     let text = std::fs::read_to_string(path).unwrap();
     let mut found: Vec<ShownCommand> = Vec::new();
     for block in text.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap();
         for line in block.lines() {
             if let Some(command) = line.strip_prefix("$ ") {
-                found.push(ShownCommand { line: command.to_owned(), output: String::new() });
+                found.push(ShownCommand {
+                    line: command.to_owned(),
+                    output: String::new(),
+                });
             } else if let Some(last) = found.last_mut() {
                 last.output.push_str(line);
                 last.output.push('\n');
@@ -98,7 +106,11 @@ fn without_numbers(text: &str) -> String {
         if word.contains('─') || is_unit {
             continue;
         }
-        words.push(if word.contains(|letter: char| letter.is_ascii_digit()) { "#" } else { word });
+        words.push(if word.contains(|letter: char| letter.is_ascii_digit()) {
+            "#"
+        } else {
+            word
+        });
     }
     words.join(" ")
 }
@@ -115,10 +127,16 @@ fn the_commands_of_the_first_page_print_what_it_shows() {
 
 #[test]
 fn numbers_may_differ_and_words_may_not() {
-    assert!(is_like("forgot 14 rows; 92.2 ms\n", "forgot 15 rows; 1.2 s"));
+    assert!(is_like(
+        "forgot 14 rows; 92.2 ms\n",
+        "forgot 15 rows; 1.2 s"
+    ));
     assert!(is_like("fitted in 134 ms.", "fitted in 1.3 s."));
     assert!(is_like("a 1\nb 2\nc 3\n", "a 7\n…\nc 5"));
-    assert!(!is_like("forgot 14 rows by exact", "forgot 14 rows by newton"));
+    assert!(!is_like(
+        "forgot 14 rows by exact",
+        "forgot 14 rows by newton"
+    ));
     assert!(!is_like("a 1 b", "a 1"));
     assert!(!is_like("a 1 b", "…\nc"));
 }

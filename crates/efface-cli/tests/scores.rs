@@ -28,7 +28,10 @@ const FIT: &str = "fit t.csv --target y --ignore kind --id id --subject person -
 
 /// The stored figures of one kind; null where there are none.
 fn stored(report: &Value, kind: &str) -> Value {
-    let all = report["summary"]["scores"].as_array().cloned().unwrap_or_default();
+    let all = report["summary"]["scores"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let found = all.into_iter().find(|entry| entry["on"]["kind"] == kind);
     found.map_or(Value::Null, |entry| entry["quality"].clone())
 }
@@ -46,7 +49,12 @@ fn held_out_rows_are_not_in_the_model_and_stay_the_same() {
     // Predictions for all rows tell which are held out: the model refuses to forget those.
     let ids: Vec<String> = (0..500).map(|row| format!("r{row}")).collect();
     let missing = |name: &str| -> Vec<String> {
-        let dry = |id: &String| folder.run(&format!("forget {name} --ids {id} --dry-run")).code == 4;
+        let dry = |id: &String| {
+            folder
+                .run(&format!("forget {name} --ids {id} --dry-run"))
+                .code
+                == 4
+        };
         ids.iter().take(60).filter(|id| dry(id)).cloned().collect()
     };
     let first = missing("held.efface");
@@ -61,7 +69,10 @@ fn held_out_rows_are_not_in_the_model_and_stay_the_same() {
     let mut unseen = "id,person,a,b,y,kind\n".to_owned();
     for line in table(500).lines().skip(1) {
         let id = line.split(',').next().unwrap();
-        let held = folder.run(&format!("forget held.efface --ids {id} --dry-run")).code == 4;
+        let held = folder
+            .run(&format!("forget held.efface --ids {id} --dry-run"))
+            .code
+            == 4;
         if held {
             unseen.push_str(&format!("{line}\n"));
         }
@@ -78,14 +89,32 @@ fn scores_are_shown_until_the_rows_change() {
     let folder = folder(200);
     folder.write("test.csv", table(260).replace("r2", "x2"));
     let told = folder.run("fit t.csv --target y --ignore kind --id id --test test.csv");
-    assert!(told.err.contains("test file, 260 rows: RMSE"), "{}", told.err);
-    assert!(told.err.contains("leave-one-out, 200 rows: RMSE"), "{}", told.err);
+    assert!(
+        told.err.contains("test file, 260 rows: RMSE"),
+        "{}",
+        told.err
+    );
+    assert!(
+        told.err.contains("leave-one-out, 200 rows: RMSE"),
+        "{}",
+        told.err
+    );
     assert!(!told.err.contains("worse than a constant"), "{}", told.err);
-    assert!(folder.done("inspect t.efface").contains("test file, 260 rows"));
+    assert!(
+        folder
+            .done("inspect t.efface")
+            .contains("test file, 260 rows")
+    );
     folder.done("forget t.efface --ids r3");
     let shown = folder.done("inspect t.efface");
-    assert!(shown.contains("none of the model as it is now; `efface evaluate` measures"), "{shown}");
-    assert_eq!(folder.json("inspect t.efface --json")["scores"], serde_json::json!([]));
+    assert!(
+        shown.contains("none of the model as it is now; `efface evaluate` measures"),
+        "{shown}"
+    );
+    assert_eq!(
+        folder.json("inspect t.efface --json")["scores"],
+        serde_json::json!([])
+    );
     let page = folder.done("evaluate t.efface test.csv");
     assert!(page.contains("RMSE of the mean"), "{page}");
 }
@@ -100,23 +129,52 @@ fn classes_have_probabilities_and_folds() {
     assert!(classes["accuracy"].as_f64().unwrap() > 0.9 && classes["auc"].as_f64().unwrap() > 0.95);
     assert_eq!(classes["per_class"].as_array().unwrap().len(), 2);
     let predicted = folder.run("predict c.efface t.csv");
-    assert!(predicted.out.starts_with("id,prediction,score,probability low\nr0,"), "{}", predicted.out);
-    assert!(predicted.err.contains("300 rows: accuracy"), "{}", predicted.err);
-    let first: Value =
-        serde_json::from_str(folder.done("predict c.efface t.csv --json").lines().next().unwrap()).unwrap();
+    assert!(
+        predicted
+            .out
+            .starts_with("id,prediction,score,probability low\nr0,"),
+        "{}",
+        predicted.out
+    );
+    assert!(
+        predicted.err.contains("300 rows: accuracy"),
+        "{}",
+        predicted.err
+    );
+    let first: Value = serde_json::from_str(
+        folder
+            .done("predict c.efface t.csv --json")
+            .lines()
+            .next()
+            .unwrap(),
+    )
+    .unwrap();
     let share = |name: &str| first["probabilities"][name].as_f64().unwrap();
     assert!((share("high") + share("low") - 1.0).abs() < 1e-12);
-    assert_eq!((first["position"].as_u64(), first["line"].as_u64()), (Some(0), Some(2)));
+    assert_eq!(
+        (first["position"].as_u64(), first["line"].as_u64()),
+        (Some(0), Some(2))
+    );
     // A class that the model does not know is wrong, and a row without a target is only scored.
     folder.write("new.csv", "id,a,b,kind\nn1,1,0,high\nn2,1,0,middling\n");
     let found = folder.json("evaluate c.efface new.csv --json");
     assert_eq!(found["quality"]["unknown_classes"], 1);
     assert_eq!(found["quality"]["classes"]["accuracy"], 0.5);
     folder.write("some.csv", "id,a,b,kind\nn1,1,0,high\nn2,1,0,\n");
-    assert!(folder.run("predict c.efface some.csv").err.contains("1 row: accuracy 1.0000"));
+    assert!(
+        folder
+            .run("predict c.efface some.csv")
+            .err
+            .contains("1 row: accuracy 1.0000")
+    );
     folder.fails("evaluate c.efface some.csv", 3, &["line 3", "kind"]);
     folder.write("none.csv", "id,a,b\nn1,1,0\n");
-    assert!(!folder.run("predict c.efface none.csv").err.contains("accuracy"));
+    assert!(
+        !folder
+            .run("predict c.efface none.csv")
+            .err
+            .contains("accuracy")
+    );
     folder.fails("evaluate c.efface none.csv", 4, &["kind"]);
 }
 
@@ -131,7 +189,8 @@ fn a_model_that_is_worse_than_a_constant_is_warned_of() {
     let told = folder.run("fit t.csv --target y --test test.csv");
     assert_eq!(told.code, 0);
     assert!(
-        told.err.contains("warning: the model is worse than a constant (test file, 4 rows): RMSE"),
+        told.err
+            .contains("warning: the model is worse than a constant (test file, 4 rows): RMSE"),
         "{}",
         told.err
     );
@@ -146,16 +205,26 @@ fn a_chosen_penalty_is_named_in_what_a_forget_does_not_cover() {
     assert_eq!(report["summary"]["lambda"], choice["lambda"]);
     let codes = |report: &Value| -> Vec<String> {
         let list = report["evidence"]["not_covered"].as_array().unwrap();
-        list.iter().map(|entry| entry["code"].as_str().unwrap().to_owned()).collect()
+        list.iter()
+            .map(|entry| entry["code"].as_str().unwrap().to_owned())
+            .collect()
     };
-    assert!(codes(&folder.json("forget t.efface --ids r1 --json")).contains(&"chosen_penalty".to_owned()));
+    assert!(
+        codes(&folder.json("forget t.efface --ids r1 --json"))
+            .contains(&"chosen_penalty".to_owned())
+    );
     folder.json(&format!("{FIT} --lambda 3 -o given.efface"));
     assert!(
-        !codes(&folder.json("forget given.efface --ids r1 --json")).contains(&"chosen_penalty".to_owned())
+        !codes(&folder.json("forget given.efface --ids r1 --json"))
+            .contains(&"chosen_penalty".to_owned())
     );
     let told = folder
         .run("fit t.csv --target kind --ignore y,person --id id --model logistic --lambda auto -o l.efface");
-    assert!(told.err.contains("has the least log-loss by 5 folds"), "{}", told.err);
+    assert!(
+        told.err.contains("has the least log-loss by 5 folds"),
+        "{}",
+        told.err
+    );
 }
 
 #[test]
@@ -177,7 +246,11 @@ fn what_makes_no_sense_is_refused() {
         );
     }
     let clusters = "fit t.csv --model kmeans --clusters 2 --ignore id,person,kind,y";
-    folder.fails(&format!("{clusters} --cv 3"), 2, &["--cv has no meaning for --model kmeans"]);
+    folder.fails(
+        &format!("{clusters} --cv 3"),
+        2,
+        &["--cv has no meaning for --model kmeans"],
+    );
     folder.done(&format!("{clusters} -o k.efface"));
     folder.fails("evaluate k.efface t.csv", 2, &["clusters have no target"]);
     assert!(!folder.path("m.efface").exists());

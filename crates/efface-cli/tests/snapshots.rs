@@ -21,7 +21,11 @@ fn help_of_forget() {
 
 #[test]
 fn an_error_with_a_hint() {
-    insta::assert_snapshot!(Folder::with_houses().run("forget houses.efface --subject person=ann").err);
+    insta::assert_snapshot!(
+        Folder::with_houses()
+            .run("forget houses.efface --subject person=ann")
+            .err
+    );
 }
 
 #[test]

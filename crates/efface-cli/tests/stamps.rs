@@ -37,13 +37,28 @@ fn a_receipt_is_stamped_by_an_authority() {
     folder.done("forget houses.efface --ids h2 --receipt other.cose");
     folder.done("receipt stamp-request r.cose -o r.tsq");
     folder.done("receipt stamp-request r.cose -o again.tsq");
-    folder.fails("receipt stamp-request r.cose -o r.tsq", 5, &["exists already"]);
-    assert!(openssl(&folder, "ts -reply -config tsa.cnf -section tsa1 -queryfile r.tsq -out r.tsr"));
+    folder.fails(
+        "receipt stamp-request r.cose -o r.tsq",
+        5,
+        &["exists already"],
+    );
+    assert!(openssl(
+        &folder,
+        "ts -reply -config tsa.cnf -section tsa1 -queryfile r.tsq -out r.tsr"
+    ));
     let attach = |receipt: &str, request: &str, output: &str| {
         format!("receipt attach {receipt} --request {request} --stamp r.tsr -o {output}")
     };
-    folder.fails(&attach("other.cose", "r.tsq", "no.cose"), 5, &["something else than this receipt"]);
-    folder.fails(&attach("r.cose", "again.tsq", "no.cose"), 5, &["another request"]);
+    folder.fails(
+        &attach("other.cose", "r.tsq", "no.cose"),
+        5,
+        &["something else than this receipt"],
+    );
+    folder.fails(
+        &attach("r.cose", "again.tsq", "no.cose"),
+        5,
+        &["another request"],
+    );
     folder.fails(
         "receipt attach r.cose --request r.tsq --stamp model.pub -o no.cose",
         5,
@@ -51,16 +66,30 @@ fn a_receipt_is_stamped_by_an_authority() {
     );
     assert!(!folder.path("no.cose").exists());
     let out = folder.run(&attach("r.cose", "r.tsq", "stamped.cose"));
-    assert!(out.code == 0 && out.err.contains("Z by Example Authority, Example TSA"), "{out:?}");
+    assert!(
+        out.code == 0 && out.err.contains("Z by Example Authority, Example TSA"),
+        "{out:?}"
+    );
     let page = folder.done("verify stamped.cose --key model.pub");
-    assert!(page.contains("stamped") && page.contains("Example TSA"), "{page}");
+    assert!(
+        page.contains("stamped") && page.contains("Example TSA"),
+        "{page}"
+    );
     let shown = folder.run("receipt show stamped.cose");
-    assert!(shown.code == 0 && shown.err.contains("time stamp of 20"), "{shown:?}");
+    assert!(
+        shown.code == 0 && shown.err.contains("time stamp of 20"),
+        "{shown:?}"
+    );
     folder.fails("receipt stamp r.cose -o no.tok", 4, &["no time stamp"]);
     folder.done("receipt stamp stamped.cose -o r.tok");
-    assert!(openssl(&folder, "ts -verify -queryfile r.tsq -in r.tok -token_in -CAfile tsa.pem"));
+    assert!(openssl(
+        &folder,
+        "ts -verify -queryfile r.tsq -in r.tok -token_in -CAfile tsa.pem"
+    ));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/verify.py");
-    let able = std::process::Command::new("python3").args(["-c", "import cryptography"]).output();
+    let able = std::process::Command::new("python3")
+        .args(["-c", "import cryptography"])
+        .output();
     if able.is_ok_and(|output| output.status.success()) {
         let place = folder.path("tsa.cnf");
         let ran = std::process::Command::new("python3")

@@ -23,7 +23,8 @@ fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [data, encoder, threads] = words.as_slice() else {
         return Err(
-            "give the folder of data sets, the folder of an encoder or -, and a number of threads".into()
+            "give the folder of data sets, the folder of an encoder or -, and a number of threads"
+                .into(),
         );
     };
     let threads = threads.parse()?;
@@ -65,14 +66,33 @@ fn train(
     (max_tokens, threads): (usize, usize),
 ) -> Outcome<()> {
     // Every fifth text is for the test.
-    let (test, learned): (Vec<usize>, Vec<usize>) = (0..corpus.texts.len()).partition(|at| at % 5 == 0);
+    let (test, learned): (Vec<usize>, Vec<usize>) =
+        (0..corpus.texts.len()).partition(|at| at % 5 == 0);
     let rows = corpus.rows(&learned, embedding, max_tokens)?;
-    let training = TrainSettings { epochs: 12, patience: 12, threads, ..TrainSettings::default() };
-    let recipe =
-        NetworkRecipe { embedding: embedding.clone(), encoder, training, head: Ridge::new(1.0).into() };
-    println!("{name}: {} texts of at most {max_tokens} words, batches of {}", learned.len(), training.batch);
+    let training = TrainSettings {
+        epochs: 12,
+        patience: 12,
+        threads,
+        ..TrainSettings::default()
+    };
+    let recipe = NetworkRecipe {
+        embedding: embedding.clone(),
+        encoder,
+        training,
+        head: Ridge::new(1.0).into(),
+    };
+    println!(
+        "{name}: {} texts of at most {max_tokens} words, batches of {}",
+        learned.len(),
+        training.batch
+    );
     let started = Instant::now();
-    let mut watch = Watch { who: "card", started, stop: usize::MAX, spent: 0.0 };
+    let mut watch = Watch {
+        who: "card",
+        started,
+        stop: usize::MAX,
+        spent: 0.0,
+    };
     let trained = recipe.train_on_device(engine, None, &rows, &mut watch)?;
     if trained.device.is_none() {
         return Err(format!("the card was not used: {:?}", engine.remark()).into());
@@ -84,9 +104,17 @@ fn train(
         1e3 * watch.spent / trained.checkpoint.step as f64,
         corpus.accuracy(&trained, &test, max_tokens)?
     );
-    let mut watch = Watch { who: "processor", started: Instant::now(), stop: 1, spent: 0.0 };
+    let mut watch = Watch {
+        who: "processor",
+        started: Instant::now(),
+        stop: 1,
+        spent: 0.0,
+    };
     let processor = recipe.train(&rows, &mut watch)?;
-    let (card, here) = (&trained.checkpoint.history[0], &processor.checkpoint.history[0]);
+    let (card, here) = (
+        &trained.checkpoint.history[0],
+        &processor.checkpoint.history[0],
+    );
     println!(
         "{name}: one epoch on {threads} threads {:.2} s, so twelve {:.1} s; losses of the first epoch {:.5} and, with other \
          draws of dropout (a share a thread), {:.5} on the card",
@@ -99,7 +127,13 @@ fn train(
 }
 
 /// All texts through a pretrained encoder, tokens counted in.
-fn encode(engine: &CudaEngine, folder: &Path, name: &str, corpus: &Corpus, threads: usize) -> Outcome<()> {
+fn encode(
+    engine: &CudaEngine,
+    folder: &Path,
+    name: &str,
+    corpus: &Corpus,
+    threads: usize,
+) -> Outcome<()> {
     let texts: Vec<&str> = corpus.texts.iter().map(String::as_str).collect();
     let processor = MiniLm::open(folder)?.with_threads(threads);
     let card = MiniLm::open(folder)?.with_device(engine)?;
@@ -122,7 +156,9 @@ fn encode(engine: &CudaEngine, folder: &Path, name: &str, corpus: &Corpus, threa
         let mut line = vec![0.0; card.width()];
         here.row(at).add_to(1.0, &mut line);
         there.row(at).add_to(-1.0, &mut line);
-        apart = line.iter().fold(apart, |most, number| most.max(number.abs()));
+        apart = line
+            .iter()
+            .fold(apart, |most, number| most.max(number.abs()));
     }
     let count = texts.len() as f64;
     println!(
@@ -131,7 +167,11 @@ fn encode(engine: &CudaEngine, folder: &Path, name: &str, corpus: &Corpus, threa
         count / by_card,
         count / by_processor,
     );
-    if apart > 1e-4 { Err("card and processor disagree".into()) } else { Ok(()) }
+    if apart > 1e-4 {
+        Err("card and processor disagree".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Tells of epochs, and stops after some.
@@ -150,7 +190,11 @@ impl TrainingProgress for Watch {
             "  {} epoch {:2}: loss {:.4}, validation {loss:.4} {hits:.4} ({:.2} s)",
             self.who, report.epoch, report.loss, self.spent
         );
-        if report.epoch >= self.stop { TrainingFlow::Stop } else { TrainingFlow::Continue }
+        if report.epoch >= self.stop {
+            TrainingFlow::Stop
+        } else {
+            TrainingFlow::Continue
+        }
     }
 }
 
@@ -174,24 +218,50 @@ impl Corpus {
         let mut sorted = names.clone();
         sorted.sort();
         sorted.dedup();
-        let labels = names.iter().map(|name| sorted.binary_search(name).unwrap_or(0)).collect();
-        Ok(Self { texts, labels, classes: Classes::new(sorted)? })
+        let labels = names
+            .iter()
+            .map(|name| sorted.binary_search(name).unwrap_or(0))
+            .collect();
+        Ok(Self {
+            texts,
+            labels,
+            classes: Classes::new(sorted)?,
+        })
     }
 
     fn rows(&self, part: &[usize], embedding: &Embedding, max_tokens: usize) -> Outcome<Rows> {
-        let ids = text_rows(embedding, part.iter().map(|&at| self.texts[at].as_str()), max_tokens)?;
+        let ids = text_rows(
+            embedding,
+            part.iter().map(|&at| self.texts[at].as_str()),
+            max_tokens,
+        )?;
         let mut targets = Vec::new();
-        part.iter().for_each(|&at| self.classes.encode(self.labels[at], &mut targets));
+        part.iter()
+            .for_each(|&at| self.classes.encode(self.labels[at], &mut targets));
         Ok(Rows::new(ids.features, targets, self.classes.outputs())?)
     }
 
-    fn accuracy(&self, trained: &TrainedNetwork, part: &[usize], max_tokens: usize) -> Outcome<f64> {
+    fn accuracy(
+        &self,
+        trained: &TrainedNetwork,
+        part: &[usize],
+        max_tokens: usize,
+    ) -> Outcome<f64> {
         let texts = part.iter().map(|&at| self.texts[at].as_str());
         let ids = text_rows(trained.network.embedding(), texts, max_tokens)?;
         let scores = trained.network.predict(&ids.features)?;
-        let line = |row| (0..scores.ncols()).map(|output| scores[(row, output)]).collect::<Vec<f64>>();
-        let is_right = |(row, &at): (usize, &usize)| self.classes.decide(&line(row)) == self.labels[at];
-        let right = part.iter().enumerate().filter(|found| is_right(*found)).count();
+        let line = |row| {
+            (0..scores.ncols())
+                .map(|output| scores[(row, output)])
+                .collect::<Vec<f64>>()
+        };
+        let is_right =
+            |(row, &at): (usize, &usize)| self.classes.decide(&line(row)) == self.labels[at];
+        let right = part
+            .iter()
+            .enumerate()
+            .filter(|found| is_right(*found))
+            .count();
         Ok(right as f64 / part.len() as f64)
     }
 }

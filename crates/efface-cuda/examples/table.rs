@@ -24,12 +24,18 @@ fn main() -> Outcome<()> {
     let threads = next(16)?;
     let started = Instant::now();
     let engine = CudaEngine::open()?;
-    println!("{}, {} ms to open it", engine.card().name(), started.elapsed().as_millis());
+    println!(
+        "{}, {} ms to open it",
+        engine.card().name(),
+        started.elapsed().as_millis()
+    );
     println!("{rows} rows of {width} numbers, {threads} threads");
 
     let x = numbers(rows * width, threads);
-    let y: Vec<f64> =
-        x.chunks_exact(width).map(|row| row[0] - row[width / 2] + 0.1 * row[width - 1]).collect();
+    let y: Vec<f64> = x
+        .chunks_exact(width)
+        .map(|row| row[0] - row[width / 2] + 0.1 * row[width - 1])
+        .collect();
     sums("f64", engine.card(), &x, width, threads)?;
     let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
     sums("f32", engine.card(), &singles, width, threads)?;
@@ -70,13 +76,19 @@ fn sums<T: CardNumber + Into<f64>>(
 ) -> Outcome<()> {
     let started = Instant::now();
     let matrix = card.upload(x, width)?;
-    println!("{what}: {:.0} ms to copy the rows in one piece", milliseconds(started));
+    println!(
+        "{what}: {:.0} ms to copy the rows in one piece",
+        milliseconds(started)
+    );
     for block in [x.len() / width, 8192, 4096, 2048, 1024] {
         let mut times = Vec::new();
         for _ in 0..REPEATED {
             times.push(card.gram(&matrix, block)?.1);
         }
-        println!("{what}: rows on the card, blocks of {block}: {:.1} ms", middle(times));
+        println!(
+            "{what}: rows on the card, blocks of {block}: {:.1} ms",
+            middle(times)
+        );
     }
     let (resident, _) = card.gram(&matrix, 2048)?;
     drop(matrix);
@@ -101,12 +113,23 @@ fn sums<T: CardNumber + Into<f64>>(
         times.push(milliseconds(started));
         println!("{what}: {begun:.0} ms of it before the first row");
     }
-    println!("{what}: rows in memory, copies and all: {:.0} ms", middle(times));
+    println!(
+        "{what}: rows in memory, copies and all: {:.0} ms",
+        middle(times)
+    );
     let lower = (0..width).flat_map(|j| (j..width).map(move |i| j * width + i));
-    let apart = lower.map(|at| (resident[at].into() - streamed[at].into()).abs()).fold(0.0, f64::max);
-    println!("{what}: the two sums differ by {apart:.1e} at most, of {:.1e}", resident[0].into());
+    let apart = lower
+        .map(|at| (resident[at].into() - streamed[at].into()).abs())
+        .fold(0.0, f64::max);
+    println!(
+        "{what}: the two sums differ by {apart:.1e} at most, of {:.1e}",
+        resident[0].into()
+    );
     // By hand, for one entry, in doubles.
-    let by_hand: f64 = x.chunks_exact(width).map(|row| row[0].into() * row[1].into()).sum();
+    let by_hand: f64 = x
+        .chunks_exact(width)
+        .map(|row| row[0].into() * row[1].into())
+        .sum();
     println!(
         "{what}: an entry differs by {:.1e} from its sum in doubles",
         (by_hand - resident[1].into()).abs()
@@ -123,7 +146,9 @@ fn factors(engine: &CudaEngine, width: usize) -> Outcome<()> {
     let started = Instant::now();
     let processor = Llt::new(matrix.as_ref(), Side::Lower).map_err(|error| format!("{error:?}"))?;
     let by_processor = milliseconds(started);
-    let flat: Vec<f64> = (0..width).flat_map(|j| matrix.col_as_slice(j).iter().copied()).collect();
+    let flat: Vec<f64> = (0..width)
+        .flat_map(|j| matrix.col_as_slice(j).iter().copied())
+        .collect();
     let mut on_card = engine.card().upload(&flat, width)?;
     let (_, alone) = engine.card().factor(&mut on_card)?;
     let mut flat = flat;
@@ -132,10 +157,14 @@ fn factors(engine: &CudaEngine, width: usize) -> Outcome<()> {
     let done = engine.factor(&mut columns)?;
     let with_copies = milliseconds(started);
     let lower = processor.L();
-    let apart =
-        (0..width).map(|j| (lower[(width - 1, j)] - flat[j * width + width - 1]).abs()).fold(0.0, f64::max);
-    let copies =
-        if done == DeviceFactor::Factored { format!("{with_copies:.0} ms") } else { "refused".into() };
+    let apart = (0..width)
+        .map(|j| (lower[(width - 1, j)] - flat[j * width + width - 1]).abs())
+        .fold(0.0, f64::max);
+    let copies = if done == DeviceFactor::Factored {
+        format!("{with_copies:.0} ms")
+    } else {
+        "refused".into()
+    };
     println!(
         "factor of {width}: card {alone:.1} ms, copies and all {copies}, processor {by_processor:.0} ms"
     );
@@ -157,7 +186,9 @@ fn fits(engine: CudaEngine, rows: Rows, threads: usize) -> Outcome<()> {
         tell("card", milliseconds(started), &model);
         by_card = Some(model);
     }
-    let Some(by_card) = by_card else { return Ok(()) };
+    let Some(by_card) = by_card else {
+        return Ok(());
+    };
     let rows = rows.multiplied_by(&(Arc::new(NoEngine) as Arc<dyn GramEngine>));
     let started = Instant::now();
     let by_processor = recipe.fit(&rows)?;
@@ -167,7 +198,11 @@ fn fits(engine: CudaEngine, rows: Rows, threads: usize) -> Outcome<()> {
     let apart = ((a - b).squared_norm_l2() + (p[0] - q[0]).powi(2)).sqrt();
     let allowed = by_card.evidence_at_optimum().bound + by_processor.evidence_at_optimum().bound;
     println!("the two models differ by {apart:.1e}, and their bounds allow {allowed:.1e}");
-    if apart > allowed { Err("the bounds do not hold".into()) } else { Ok(()) }
+    if apart > allowed {
+        Err("the bounds do not hold".into())
+    } else {
+        Ok(())
+    }
 }
 
 fn tell(who: &str, milliseconds: f64, model: &RidgeModel) {

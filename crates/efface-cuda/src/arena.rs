@@ -49,7 +49,11 @@ impl Arena {
     }
 
     pub(crate) fn dealer(&self) -> Dealer {
-        Dealer { first: self.first, taken: 0, room: Some(self.memory.len()) }
+        Dealer {
+            first: self.first,
+            taken: 0,
+            room: Some(self.memory.len()),
+        }
     }
 
     /// Writes its first numbers.
@@ -58,22 +62,36 @@ impl Arena {
             return Ok(());
         }
         let mut part = self.memory.slice_mut(..bits.len());
-        card.work.memcpy_htod(bits, &mut part).map_err(CudaError::call("a copy to the card"))
+        card.work
+            .memcpy_htod(bits, &mut part)
+            .map_err(CudaError::call("a copy to the card"))
     }
 
     /// Its numbers from one on.
     pub(crate) fn read(&self, card: &Card, from: usize, out: &mut [f32]) -> Result<(), CudaError> {
         let mut bits = vec![0u32; out.len()];
         let part = self.memory.slice(from..from + out.len());
-        card.work.memcpy_dtoh(&part, &mut bits).map_err(CudaError::call("a copy from the card"))?;
+        card.work
+            .memcpy_dtoh(&part, &mut bits)
+            .map_err(CudaError::call("a copy from the card"))?;
         card.wait()?;
-        out.iter_mut().zip(bits).for_each(|(number, bits)| *number = f32::from_bits(bits));
+        out.iter_mut()
+            .zip(bits)
+            .for_each(|(number, bits)| *number = f32::from_bits(bits));
         Ok(())
     }
 
-    pub(crate) fn read_bits(&self, card: &Card, from: usize, count: usize) -> Result<Vec<u32>, CudaError> {
+    pub(crate) fn read_bits(
+        &self,
+        card: &Card,
+        from: usize,
+        count: usize,
+    ) -> Result<Vec<u32>, CudaError> {
         let part = self.memory.slice(from..from + count);
-        let bits = card.work.clone_dtoh(&part).map_err(CudaError::call("a copy from the card"))?;
+        let bits = card
+            .work
+            .clone_dtoh(&part)
+            .map_err(CudaError::call("a copy from the card"))?;
         card.wait()?;
         Ok(bits)
     }
@@ -86,8 +104,14 @@ impl Dealer {
         self.taken += numbers.next_multiple_of(ALIGNED);
         match self.room {
             Some(room) if self.taken > room => {
-                let code = format!("it needs {} numbers where there is room for {room}", self.taken);
-                Err(CudaError::Call { what: "a minibatch larger than was said", code })
+                let code = format!(
+                    "it needs {} numbers where there is room for {room}",
+                    self.taken
+                );
+                Err(CudaError::Call {
+                    what: "a minibatch larger than was said",
+                    code,
+                })
             }
             _ => Ok(place),
         }
@@ -111,9 +135,17 @@ mod tests {
     #[test]
     fn parts_lie_behind_each_other_and_within_the_room() {
         let mut counted = Dealer::default();
-        let places = [counted.take(3).unwrap(), counted.take(65).unwrap(), counted.take(0).unwrap()];
+        let places = [
+            counted.take(3).unwrap(),
+            counted.take(65).unwrap(),
+            counted.take(0).unwrap(),
+        ];
         assert_eq!((places, counted.taken()), ([0, 256, 768], 192));
-        let mut dealt = Dealer { first: 1024, taken: 0, room: Some(128) };
+        let mut dealt = Dealer {
+            first: 1024,
+            taken: 0,
+            room: Some(128),
+        };
         assert_eq!(dealt.take(64).unwrap(), 1024);
         let place = dealt.take(64).unwrap();
         assert_eq!((place, dealt.offset(place)), (1280, 64));

@@ -101,19 +101,35 @@ struct WeightList {
 impl WeightList {
     fn put(&mut self, numbers: &[f32]) -> u64 {
         // Products want their matrices at multiples of 16 bytes.
-        self.numbers.resize(self.numbers.len().next_multiple_of(64), 0.0);
+        self.numbers
+            .resize(self.numbers.len().next_multiple_of(64), 0.0);
         let place = self.first + 4 * self.numbers.len() as u64;
         self.numbers.extend_from_slice(numbers);
         place
     }
 
     fn linear(&mut self, linear: &OnnxLinear<'_>) -> LinearAt {
-        let OnnxLinear { weight, bias, inputs, outputs, .. } = *linear;
-        LinearAt { weight: self.put(weight), bias: self.put(bias), inputs, outputs }
+        let OnnxLinear {
+            weight,
+            bias,
+            inputs,
+            outputs,
+            ..
+        } = *linear;
+        LinearAt {
+            weight: self.put(weight),
+            bias: self.put(bias),
+            inputs,
+            outputs,
+        }
     }
 
     fn norm(&mut self, norm: &OnnxNorm<'_>) -> NormAt {
-        NormAt { scale: self.put(norm.scale), shift: self.put(norm.shift), epsilon: norm.epsilon }
+        NormAt {
+            scale: self.put(norm.scale),
+            shift: self.put(norm.shift),
+            epsilon: norm.epsilon,
+        }
     }
 }
 
@@ -128,17 +144,33 @@ impl CudaBert {
         let kernels = Kernels::compile(&card.context, &BERT, &[format!("HEAD={head}")])?;
         let card = card.beside()?;
         let batch_tokens = BATCH_TOKENS.max(max_tokens);
-        let middle = bert.layers.iter().map(|layer| layer.widen.outputs).max().unwrap_or(0);
+        let middle = bert
+            .layers
+            .iter()
+            .map(|layer| layer.widen.outputs)
+            .max()
+            .unwrap_or(0);
         let mut counted = Dealer::default();
-        BatchPlaces::deal(&mut counted, (batch_tokens, batch_tokens), bert.hidden, middle)?;
+        BatchPlaces::deal(
+            &mut counted,
+            (batch_tokens, batch_tokens),
+            bert.hidden,
+            middle,
+        )?;
         let sizes = WeightList::sizes(bert);
         let numbers = counted.taken() + 4 * batch_tokens + sizes;
         let free = card.free_memory()?;
         if numbers.saturating_mul(4) > free / 10 * 9 {
-            return Err(CudaError::NoNetworkRoom { free: free >> 20, needed: numbers >> 18 });
+            return Err(CudaError::NoNetworkRoom {
+                free: free >> 20,
+                needed: numbers >> 18,
+            });
         }
         let mut weights = Arena::new(&card, sizes)?;
-        let mut list = WeightList { numbers: Vec::with_capacity(sizes), first: weights.first() };
+        let mut list = WeightList {
+            numbers: Vec::with_capacity(sizes),
+            first: weights.first(),
+        };
         let words = list.put(bert.words);
         let positions = list.put(bert.positions);
         let norm = list.norm(&bert.norm);
@@ -153,7 +185,10 @@ impl CudaBert {
         let layers = layers.collect();
         let bits: Vec<u32> = list.numbers.iter().map(|number| number.to_bits()).collect();
         weights.write(&card, &bits)?;
-        let scratch = Mutex::new((Arena::new(&card, 4 * batch_tokens)?, Arena::new(&card, counted.taken())?));
+        let scratch = Mutex::new((
+            Arena::new(&card, 4 * batch_tokens)?,
+            Arena::new(&card, counted.taken())?,
+        ));
         card.wait()?;
         Ok(Self {
             card,
@@ -171,7 +206,10 @@ impl CudaBert {
     }
 
     fn encode_batch(&self, texts: &[&[u32]]) -> std::result::Result<Vec<f32>, CudaError> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut scratch = self
+            .scratch
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         let (inbox, work) = &mut *scratch;
         let hidden = self.hidden;
         let tokens: usize = texts.iter().map(|text| text.len()).sum();
@@ -186,14 +224,24 @@ impl CudaBert {
         bits.extend(texts.iter().map(|text| text.len() as u32));
         let [ids, places] = [inbox.at(0), inbox.at(tokens)];
         let [starts, lengths] = [inbox.at(2 * tokens), inbox.at(2 * tokens + texts.len())];
-        self.card.context.bind_to_thread().map_err(CudaError::call("the use of the card"))?;
+        self.card
+            .context
+            .bind_to_thread()
+            .map_err(CudaError::call("the use of the card"))?;
         inbox.write(&self.card, &bits)?;
-        let middle = self.layers.iter().map(|layer| layer.widen.outputs).max().unwrap_or(0);
+        let middle = self
+            .layers
+            .iter()
+            .map(|layer| layer.widen.outputs)
+            .max()
+            .unwrap_or(0);
         let mut dealer = work.dealer();
         let at = BatchPlaces::deal(&mut dealer, (tokens, texts.len()), hidden, middle)?;
         let rows = (size(tokens)? as u32, 1, 1);
-        let by_row =
-            |name, arguments: &[Argument]| self.kernels.blocks(&self.card, name, (rows, BLOCK), arguments);
+        let by_row = |name, arguments: &[Argument]| {
+            self.kernels
+                .blocks(&self.card, name, (rows, BLOCK), arguments)
+        };
         by_row(
             "embed_tokens",
             &[
@@ -209,10 +257,20 @@ impl CudaBert {
             ],
         )?;
         let scale = 1.0 / ((hidden / self.heads) as f32).sqrt();
-        let grid =
-            (size(texts.len())? as u32, size(self.heads)? as u32, size(longest.div_ceil(QUERIES))? as u32);
+        let grid = (
+            size(texts.len())? as u32,
+            size(self.heads)? as u32,
+            size(longest.div_ceil(QUERIES))? as u32,
+        );
         for layer in &self.layers {
-            let LayerAt { query_key_value, attention, attention_norm, widen, narrow, norm } = layer;
+            let LayerAt {
+                query_key_value,
+                attention,
+                attention_norm,
+                widen,
+                narrow,
+                norm,
+            } = layer;
             self.product(query_key_value, at.x, at.qkv, tokens)?;
             self.with_bias("add_bias", at.qkv, query_key_value, tokens)?;
             let arguments = [
@@ -223,17 +281,28 @@ impl CudaBert {
                 count(hidden)?,
                 scale.into(),
             ];
-            self.kernels.blocks(&self.card, "attention", (grid, QUERIES as u32), &arguments)?;
+            self.kernels
+                .blocks(&self.card, "attention", (grid, QUERIES as u32), &arguments)?;
             self.product(attention, at.context, at.y, tokens)?;
-            by_row("add_norm", &added(at.y, at.x, attention, attention_norm, hidden)?)?;
+            by_row(
+                "add_norm",
+                &added(at.y, at.x, attention, attention_norm, hidden)?,
+            )?;
             self.product(widen, at.y, at.middle, tokens)?;
             self.with_bias("bias_gelu", at.middle, widen, tokens)?;
             self.product(narrow, at.middle, at.x, tokens)?;
             by_row("add_norm", &added(at.x, at.y, narrow, norm, hidden)?)?;
         }
-        let arguments = [at.x.into(), at.out.into(), starts.into(), lengths.into(), count(hidden)?];
+        let arguments = [
+            at.x.into(),
+            at.out.into(),
+            starts.into(),
+            lengths.into(),
+            count(hidden)?,
+        ];
         let grid = (size(texts.len())? as u32, 1, 1);
-        self.kernels.blocks(&self.card, "unit_mean", (grid, BLOCK), &arguments)?;
+        self.kernels
+            .blocks(&self.card, "unit_mean", (grid, BLOCK), &arguments)?;
         let mut out = vec![0.0; texts.len() * hidden];
         work.read(&self.card, dealer.offset(at.out), &mut out)?;
         Ok(out)
@@ -247,9 +316,20 @@ impl CudaBert {
         out: u64,
         tokens: usize,
     ) -> std::result::Result<(), CudaError> {
-        let LinearAt { weight, inputs, outputs, .. } = *linear;
+        let LinearAt {
+            weight,
+            inputs,
+            outputs,
+            ..
+        } = *linear;
         let sizes = (outputs, tokens, inputs);
-        self.card.product(sizes, Factor::plain(weight, outputs), Factor::plain(x, inputs), 0.0, out)
+        self.card.product(
+            sizes,
+            Factor::plain(weight, outputs),
+            Factor::plain(x, inputs),
+            0.0,
+            out,
+        )
     }
 
     fn with_bias(
@@ -259,8 +339,14 @@ impl CudaBert {
         linear: &LinearAt,
         tokens: usize,
     ) -> std::result::Result<(), CudaError> {
-        let arguments = [rows.into(), linear.bias.into(), count(linear.outputs)?, count(tokens)?];
-        self.kernels.each(&self.card, name, linear.outputs * tokens, &arguments)
+        let arguments = [
+            rows.into(),
+            linear.bias.into(),
+            count(linear.outputs)?,
+            count(tokens)?,
+        ];
+        self.kernels
+            .each(&self.card, name, linear.outputs * tokens, &arguments)
     }
 }
 
@@ -290,13 +376,21 @@ impl WeightList {
         let mut add = |numbers: usize| list += numbers.next_multiple_of(64);
         add(bert.words.len());
         add(bert.positions.len());
-        let norms = bert.layers.iter().flat_map(|layer| [&layer.attention_norm, &layer.norm]);
+        let norms = bert
+            .layers
+            .iter()
+            .flat_map(|layer| [&layer.attention_norm, &layer.norm]);
         for norm in norms.chain([&bert.norm]) {
             add(norm.scale.len());
             add(norm.shift.len());
         }
         for layer in &bert.layers {
-            for linear in [&layer.query_key_value, &layer.attention, &layer.widen, &layer.narrow] {
+            for linear in [
+                &layer.query_key_value,
+                &layer.attention,
+                &layer.widen,
+                &layer.narrow,
+            ] {
                 add(linear.weight.len());
                 add(linear.bias.len());
             }

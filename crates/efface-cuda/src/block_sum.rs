@@ -45,11 +45,24 @@ impl<T: CardNumber> BlockSum<T> {
     /// There is too little memory on the card, or it fails.
     pub fn begin(card: &Card, width: usize) -> Result<Self, CudaError> {
         let card = card.beside()?;
-        let product = if width <= NARROW { NARROW_PRODUCT } else { WIDE_PRODUCT };
+        let product = if width <= NARROW {
+            NARROW_PRODUCT
+        } else {
+            WIDE_PRODUCT
+        };
         let block = Self::block_for(width, product, card.free_memory()?)?;
         let totals = CardTotals::new(&card, width, product)?;
-        let slots = (0..SLOTS).map(|_| BlockSlot::new(&card, block * width)).collect::<Result<_, _>>()?;
-        Ok(Self { card, width, block, slots, next: 0, totals })
+        let slots = (0..SLOTS)
+            .map(|_| BlockSlot::new(&card, block * width))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            card,
+            width,
+            block,
+            slots,
+            next: 0,
+            totals,
+        })
     }
 
     /// The largest block that fits beside the sums, of whole products where it holds one.
@@ -57,15 +70,26 @@ impl<T: CardNumber> BlockSum<T> {
         let number = size_of::<T>();
         // A sixteenth stays free for what the libraries need.
         let usable = free / 16 * 15;
-        let squares = width.saturating_mul(width).saturating_mul(CardTotals::<T>::SQUARES * number);
+        let squares = width
+            .saturating_mul(width)
+            .saturating_mul(CardTotals::<T>::SQUARES * number);
         let row = width.saturating_mul(SLOTS * number).max(1);
-        let usual = (BLOCK_BYTES / width.saturating_mul(number).max(1)).clamp(LEAST_BLOCK, MOST_ROWS);
+        let usual =
+            (BLOCK_BYTES / width.saturating_mul(number).max(1)).clamp(LEAST_BLOCK, MOST_ROWS);
         let block = (usable.saturating_sub(squares) / row).min(usual);
         if width == 0 || block < LEAST_BLOCK {
             let needed = squares.saturating_add(row.saturating_mul(LEAST_BLOCK));
-            return Err(CudaError::NoRoom { width, free: free >> 20, needed: needed.div_ceil(1 << 20) });
+            return Err(CudaError::NoRoom {
+                width,
+                free: free >> 20,
+                needed: needed.div_ceil(1 << 20),
+            });
         }
-        Ok(if block < product { block } else { block / product * product })
+        Ok(if block < product {
+            block
+        } else {
+            block / product * product
+        })
     }
 
     /// How many rows a block has.

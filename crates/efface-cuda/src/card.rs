@@ -12,7 +12,8 @@ use cudarc::cublas::sys::{
 use cudarc::cusolver::DnHandle;
 use cudarc::cusolver::sys as solver;
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, ValidAsZeroBits, sys as driver,
+    CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, ValidAsZeroBits,
+    sys as driver,
 };
 
 use crate::error::CudaError;
@@ -45,7 +46,12 @@ pub trait CardNumber:
     /// # Safety
     /// `x` and `y` hold n numbers each, both on the card of the handle.
     #[doc(hidden)]
-    unsafe fn axpy(handle: cublasHandle_t, n: c_int, x: *const Self, y: *mut Self) -> cublasStatus_t;
+    unsafe fn axpy(
+        handle: cublasHandle_t,
+        n: c_int,
+        x: *const Self,
+        y: *mut Self,
+    ) -> cublasStatus_t;
 }
 
 macro_rules! card_number {
@@ -64,10 +70,29 @@ macro_rules! card_number {
                 let lower = cublasFillMode_t::CUBLAS_FILL_MODE_LOWER;
                 let plain = cublasOperation_t::CUBLAS_OP_N;
                 // SAFETY: the caller vouches for both matrices; the two factors are read before the call returns.
-                unsafe { blas::$syrk(handle, lower, plain, n, k, &Self::ONE, a, n, &Self::ZERO, c, n) }
+                unsafe {
+                    blas::$syrk(
+                        handle,
+                        lower,
+                        plain,
+                        n,
+                        k,
+                        &Self::ONE,
+                        a,
+                        n,
+                        &Self::ZERO,
+                        c,
+                        n,
+                    )
+                }
             }
 
-            unsafe fn axpy(handle: cublasHandle_t, n: c_int, x: *const Self, y: *mut Self) -> cublasStatus_t {
+            unsafe fn axpy(
+                handle: cublasHandle_t,
+                n: c_int,
+                x: *const Self,
+                y: *mut Self,
+            ) -> cublasStatus_t {
                 // SAFETY: the caller vouches for both vectors; the factor is read before the call returns.
                 unsafe { blas::$axpy(handle, n, &Self::ONE, x, 1, y, 1) }
             }
@@ -108,7 +133,8 @@ impl Card {
     /// There is none, or no stream or handle can be made on it.
     pub fn first() -> Result<Self, CudaError> {
         crate::probe::check()?;
-        let context = CudaContext::new(0).map_err(|error| CudaError::NoCard(format!("{error:?}")))?;
+        let context =
+            CudaContext::new(0).map_err(|error| CudaError::NoCard(format!("{error:?}")))?;
         Self::on(context)
     }
 
@@ -121,16 +147,27 @@ impl Card {
     }
 
     fn on(context: Arc<CudaContext>) -> Result<Self, CudaError> {
-        let stream = || context.new_stream().map_err(CudaError::call("a new stream"));
+        let stream = || {
+            context
+                .new_stream()
+                .map_err(CudaError::call("a new stream"))
+        };
         let work = stream()?;
         let copies = stream()?;
         let blas = CudaBlas::new(work.clone()).map_err(CudaError::call("the start of cuBLAS"))?;
-        Ok(Self { work, copies, blas, context })
+        Ok(Self {
+            work,
+            copies,
+            blas,
+            context,
+        })
     }
 
     /// What the card calls itself.
     pub fn name(&self) -> String {
-        self.context.name().unwrap_or_else(|_| "a card without a name".into())
+        self.context
+            .name()
+            .unwrap_or_else(|_| "a card without a name".into())
     }
 
     /// Bytes of its memory that nobody uses.
@@ -138,15 +175,25 @@ impl Card {
     /// # Errors
     /// The card does not say.
     pub fn free_memory(&self) -> Result<usize, CudaError> {
-        self.context.mem_get_info().map(|(free, _)| free).map_err(CudaError::call("the free memory"))
+        self.context
+            .mem_get_info()
+            .map(|(free, _)| free)
+            .map_err(CudaError::call("the free memory"))
     }
 
     /// Copies rows to the card.
     ///
     /// # Errors
     /// There is no room.
-    pub fn upload<T: CardNumber>(&self, rows: &[T], width: usize) -> Result<CardMatrix<T>, CudaError> {
-        let values = self.work.clone_htod(rows).map_err(CudaError::call("a copy to the card"))?;
+    pub fn upload<T: CardNumber>(
+        &self,
+        rows: &[T],
+        width: usize,
+    ) -> Result<CardMatrix<T>, CudaError> {
+        let values = self
+            .work
+            .clone_htod(rows)
+            .map_err(CudaError::call("a copy to the card"))?;
         Ok(CardMatrix { values, width })
     }
 
@@ -164,7 +211,9 @@ impl Card {
         totals.add(self, &rows.values.as_view())?;
         let ended = self.timestamp()?;
         let (values, _) = totals.read(self)?;
-        let milliseconds = started.elapsed_ms(&ended).map_err(CudaError::call("the time of an event"))?;
+        let milliseconds = started
+            .elapsed_ms(&ended)
+            .map_err(CudaError::call("the time of an event"))?;
         Ok((values, f64::from(milliseconds)))
     }
 
@@ -175,8 +224,12 @@ impl Card {
     /// There is no room, or the library fails.
     pub fn factor(&self, matrix: &mut CardMatrix<f64>) -> Result<(Option<usize>, f64), CudaError> {
         let n = size(matrix.width)?;
-        assert!(matrix.values.len() == matrix.width * matrix.width, "only a square matrix has a factor");
-        let handle = DnHandle::new(self.work.clone()).map_err(CudaError::call("the start of cuSOLVER"))?;
+        assert!(
+            matrix.values.len() == matrix.width * matrix.width,
+            "only a square matrix has a factor"
+        );
+        let handle =
+            DnHandle::new(self.work.clone()).map_err(CudaError::call("the start of cuSOLVER"))?;
         let lower = solver::cublasFillMode_t::CUBLAS_FILL_MODE_LOWER;
         let (a, recorded) = matrix.values.device_ptr_mut(&self.work);
         let a = a as *mut f64;
@@ -212,10 +265,18 @@ impl Card {
         }
         let ended = self.timestamp()?;
         drop(recorded);
-        let info = self.work.clone_dtoh(&info).map_err(CudaError::call("a copy from the card"))?;
+        let info = self
+            .work
+            .clone_dtoh(&info)
+            .map_err(CudaError::call("a copy from the card"))?;
         self.wait()?;
-        let milliseconds = started.elapsed_ms(&ended).map_err(CudaError::call("the time of an event"))?;
-        let pivot = info.first().filter(|at| **at > 0).map(|at| *at as usize - 1);
+        let milliseconds = started
+            .elapsed_ms(&ended)
+            .map_err(CudaError::call("the time of an event"))?;
+        let pivot = info
+            .first()
+            .filter(|at| **at > 0)
+            .map(|at| *at as usize - 1);
         Ok((pivot, f64::from(milliseconds)))
     }
 
@@ -230,7 +291,9 @@ impl Card {
         for (j, column) in columns.iter().enumerate() {
             let mut place = values.slice_mut(j * width + j..(j + 1) * width);
             let part = &column[j..width];
-            self.work.memcpy_htod(part, &mut place).map_err(CudaError::call("a copy to the card"))?;
+            self.work
+                .memcpy_htod(part, &mut place)
+                .map_err(CudaError::call("a copy to the card"))?;
         }
         Ok(CardMatrix { values, width })
     }
@@ -248,25 +311,31 @@ impl Card {
         for (j, column) in columns.iter_mut().enumerate() {
             let place = matrix.values.slice(j * width + j..(j + 1) * width);
             let part = &mut column[j..width];
-            self.work.memcpy_dtoh(&place, part).map_err(CudaError::call("a copy from the card"))?;
+            self.work
+                .memcpy_dtoh(&place, part)
+                .map_err(CudaError::call("a copy from the card"))?;
         }
         self.wait()
     }
 
     fn timestamp(&self) -> Result<CudaEvent, CudaError> {
         let timed = Some(driver::CUevent_flags::CU_EVENT_DEFAULT);
-        self.work.record_event(timed).map_err(CudaError::call("an event"))
+        self.work
+            .record_event(timed)
+            .map_err(CudaError::call("an event"))
     }
 
     pub(crate) fn wait(&self) -> Result<(), CudaError> {
-        self.work.synchronize().map_err(CudaError::call("the work on the card"))
+        self.work
+            .synchronize()
+            .map_err(CudaError::call("the work on the card"))
     }
 }
 
 /// A length as the libraries want it.
 pub(crate) fn size(length: usize) -> Result<c_int, CudaError> {
-    c_int::try_from(length)
-        .map_err(|_| CudaError::Call {
-            what: "a matrix of more than 2³¹ numbers", code: "no result".into()
-        })
+    c_int::try_from(length).map_err(|_| CudaError::Call {
+        what: "a matrix of more than 2³¹ numbers",
+        code: "no result".into(),
+    })
 }

@@ -67,7 +67,10 @@ impl CudaEngine {
 
     /// Why the processor did what the card was asked to do, if it did.
     pub fn remark(&self) -> Option<CudaError> {
-        self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.remark
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
     }
 
     /// What could be taken over; else the reason is kept, and the processor does the work: nothing is lost yet.
@@ -78,7 +81,10 @@ impl CudaEngine {
                 Some(made)
             }
             Err(reason) => {
-                *self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
+                *self
+                    .remark
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
                 None
             }
         }
@@ -86,7 +92,10 @@ impl CudaEngine {
 
     fn network_kernels(&self) -> Result<Arc<Kernels>, CudaError> {
         probe::check_compiler()?;
-        let mut kept = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut kept = self
+            .kernels
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(kernels) = &*kept {
             return Ok(kernels.clone());
         }
@@ -106,7 +115,14 @@ impl CudaEngine {
 
     /// Products of whole numbers of 26 bits have 52: a card that splits doubles into shorter numbers gets them wrong.
     fn check_products(&self) -> Result<(), CudaError> {
-        let rows = [67_108_859.0, -67_108_837.0, 1.0, 67_108_777.0, 3.0, 67_108_763.0];
+        let rows = [
+            67_108_859.0,
+            -67_108_837.0,
+            1.0,
+            67_108_777.0,
+            3.0,
+            67_108_763.0,
+        ];
         let exact = |i: usize, j: usize| {
             let product = |row: usize| rows[3 * row + i] as i128 * rows[3 * row + j] as i128;
             product(0) + product(1)
@@ -128,7 +144,10 @@ impl GramEngine for CudaEngine {
             }
             // Nothing is lost yet: the processor can do it.
             Err(reason) => {
-                *self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
+                *self
+                    .remark
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
                 Ok(None)
             }
         }
@@ -136,7 +155,9 @@ impl GramEngine for CudaEngine {
 
     fn factor(&self, columns: &mut [&mut [f64]]) -> efface::Result<DeviceFactor> {
         let width = columns.len();
-        if width < LEAST_FACTOR || self.card.free_memory()? < width.saturating_mul(width).saturating_mul(24) {
+        if width < LEAST_FACTOR
+            || self.card.free_memory()? < width.saturating_mul(width).saturating_mul(24)
+        {
             return Ok(DeviceFactor::Refused);
         }
         let card = self.card.beside()?;
@@ -159,13 +180,22 @@ impl NetworkDevice for CudaEngine {
         plan: &EncoderPlan,
         start: NetworkStart<'_>,
     ) -> efface_nn::Result<Option<Box<dyn DeviceNetwork>>> {
-        let made =
-            self.network_kernels().and_then(|kernels| CudaNetwork::new(&self.card, kernels, plan, start));
-        Ok(self.taken(made).map(|network| Box::new(network) as Box<dyn DeviceNetwork>))
+        let made = self
+            .network_kernels()
+            .and_then(|kernels| CudaNetwork::new(&self.card, kernels, plan, start));
+        Ok(self
+            .taken(made)
+            .map(|network| Box::new(network) as Box<dyn DeviceNetwork>))
     }
 
-    fn bert(&self, bert: &OnnxBert<'_>, max_tokens: usize) -> efface_nn::Result<Option<Box<dyn DeviceBert>>> {
+    fn bert(
+        &self,
+        bert: &OnnxBert<'_>,
+        max_tokens: usize,
+    ) -> efface_nn::Result<Option<Box<dyn DeviceBert>>> {
         let made = self.take_bert(bert, max_tokens);
-        Ok(self.taken(made).map(|bert| Box::new(bert) as Box<dyn DeviceBert>))
+        Ok(self
+            .taken(made)
+            .map(|bert| Box::new(bert) as Box<dyn DeviceBert>))
     }
 }

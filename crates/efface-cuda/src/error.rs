@@ -18,7 +18,9 @@ pub enum CudaError {
         needed: String,
     },
     /// A library is missing.
-    #[error("the library {0} was not found; install CUDA 13, or put its folder into LD_LIBRARY_PATH")]
+    #[error(
+        "the library {0} was not found; install CUDA 13, or put its folder into LD_LIBRARY_PATH"
+    )]
     NoLibrary(&'static str),
     /// A library is there in another version.
     #[error(
@@ -37,7 +39,9 @@ pub enum CudaError {
     #[error("the NVIDIA driver knows no card that this process may use ({0})")]
     NoCard(String),
     /// The card has too little memory left.
-    #[error("the card has {free} MiB of memory left, and rows of {width} numbers need {needed} MiB")]
+    #[error(
+        "the card has {free} MiB of memory left, and rows of {width} numbers need {needed} MiB"
+    )]
     NoRoom {
         /// Numbers a row.
         width: usize,
@@ -47,7 +51,9 @@ pub enum CudaError {
         needed: usize,
     },
     /// The card has too little memory left for a network.
-    #[error("the card has {free} MiB of memory left, and the network with a minibatch needs {needed} MiB")]
+    #[error(
+        "the card has {free} MiB of memory left, and the network with a minibatch needs {needed} MiB"
+    )]
     NoNetworkRoom {
         /// MiB that are left.
         free: usize,
@@ -75,7 +81,10 @@ pub enum CudaError {
 impl CudaError {
     /// A call that failed, as one of the libraries tells it.
     pub(crate) fn call<E: std::fmt::Debug>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::Call { what, code: format!("{error:?}") }
+        move |error| Self::Call {
+            what,
+            code: format!("{error:?}"),
+        }
     }
 }
 

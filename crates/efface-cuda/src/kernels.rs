@@ -98,19 +98,33 @@ impl Kernels {
         source: &KernelSource,
         definitions: &[String],
     ) -> Result<Self, CudaError> {
-        let (major, minor) =
-            context.compute_capability().map_err(CudaError::call("the capability of the card"))?;
+        let (major, minor) = context
+            .compute_capability()
+            .map_err(CudaError::call("the capability of the card"))?;
         let mut options = vec![format!("-arch=compute_{major}{minor}")];
-        options.extend(definitions.iter().map(|definition| format!("-D{definition}")));
-        let options = CompileOptions { options, ..CompileOptions::default() };
+        options.extend(
+            definitions
+                .iter()
+                .map(|definition| format!("-D{definition}")),
+        );
+        let options = CompileOptions {
+            options,
+            ..CompileOptions::default()
+        };
         let code = compile_ptx_with_opts(source.source, options)
             .map_err(CudaError::call("the compilation of a kernel"))?;
-        let module = context.load_module(code).map_err(CudaError::call("the loading of kernels"))?;
+        let module = context
+            .load_module(code)
+            .map_err(CudaError::call("the loading of kernels"))?;
         let functions = source.kernels.iter().map(|(name, kinds)| {
-            let function = module.load_function(name).map_err(CudaError::call("the loading of a kernel"))?;
+            let function = module
+                .load_function(name)
+                .map_err(CudaError::call("the loading of a kernel"))?;
             Ok((*name, (function, *kinds)))
         });
-        Ok(Self { functions: functions.collect::<Result<_, CudaError>>()? })
+        Ok(Self {
+            functions: functions.collect::<Result<_, CudaError>>()?,
+        })
     }
 
     /// Runs a kernel over `items` threads, in blocks of [`BLOCK`].
@@ -137,7 +151,10 @@ impl Kernels {
         (grid, threads): ((u32, u32, u32), u32),
         arguments: &[Argument],
     ) -> Result<(), CudaError> {
-        let wrong = || CudaError::Call { what: "a launch", code: format!("{name} takes other arguments") };
+        let wrong = || CudaError::Call {
+            what: "a launch",
+            code: format!("{name} takes other arguments"),
+        };
         let (function, kinds) = self.functions.get(name).ok_or_else(wrong)?;
         if !kinds.bytes().eq(arguments.iter().map(kind)) {
             return Err(wrong());
@@ -150,7 +167,11 @@ impl Kernels {
                 Argument::Number(number) => launch.arg(number),
             };
         }
-        let config = LaunchConfig { grid_dim: grid, block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
+        let config = LaunchConfig {
+            grid_dim: grid,
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
         // SAFETY: number and kinds of the arguments are those of the kernel, as was compared above. Whoever calls gives places that lie
         // in memory that lives until the stream was waited for, and counts that end within it.
         unsafe { launch.launch(config) }.map_err(CudaError::call("a launch"))?;
@@ -183,7 +204,13 @@ mod tests {
             .map(|text| {
                 let (name, rest) = text.split_once('(').unwrap();
                 let (arguments, _) = rest.split_once(')').unwrap();
-                (name.to_string(), arguments.split(',').map(|argument| kind(argument.trim())).collect())
+                (
+                    name.to_string(),
+                    arguments
+                        .split(',')
+                        .map(|argument| kind(argument.trim()))
+                        .collect(),
+                )
             })
             .collect()
     }
@@ -191,8 +218,11 @@ mod tests {
     #[test]
     fn launches_are_compared_with_what_the_sources_declare() {
         for source in [NETWORK, BERT] {
-            let listed: Vec<(String, String)> =
-                source.kernels.iter().map(|(name, kinds)| (name.to_string(), kinds.to_string())).collect();
+            let listed: Vec<(String, String)> = source
+                .kernels
+                .iter()
+                .map(|(name, kinds)| (name.to_string(), kinds.to_string()))
+                .collect();
             assert_eq!(listed, declared(source.source));
         }
     }

@@ -12,8 +12,10 @@ use crate::error::CudaError;
 const DRIVER: c_int = 13_000;
 
 /// The libraries, the functions that tell their versions, and the major versions that come with CUDA 13.
-const LIBRARIES: [(&str, &[u8], c_int); 2] =
-    [("cublas", b"cublasGetProperty\0", 13), ("cusolver", b"cusolverGetProperty\0", 12)];
+const LIBRARIES: [(&str, &[u8], c_int); 2] = [
+    ("cublas", b"cublasGetProperty\0", 13),
+    ("cusolver", b"cusolverGetProperty\0", 12),
+];
 
 /// Checks everything that a card needs but the card itself.
 ///
@@ -23,13 +25,22 @@ pub(crate) fn check() -> Result<(), CudaError> {
     let driver = first_of("cuda").ok_or(CudaError::NoDriver)?;
     let found = number_from(&driver, b"cuDriverGetVersion\0").ok_or(CudaError::NoDriver)?;
     if found < DRIVER {
-        return Err(CudaError::OldDriver { found: version(found), needed: version(DRIVER) });
+        return Err(CudaError::OldDriver {
+            found: version(found),
+            needed: version(DRIVER),
+        });
     }
     for (name, property, needed) in LIBRARIES {
         let library = first_of(name).ok_or(CudaError::NoLibrary(name))?;
         match major_from(&library, property) {
             Some(found) if found == needed => {}
-            Some(found) => return Err(CudaError::LibraryVersion { name, found, needed }),
+            Some(found) => {
+                return Err(CudaError::LibraryVersion {
+                    name,
+                    found,
+                    needed,
+                });
+            }
             None => return Err(CudaError::NoLibrary(name)),
         }
     }
@@ -53,19 +64,27 @@ pub(crate) fn check_compiler() -> Result<(), CudaError> {
     };
     match (status, found) {
         (0, NEEDED) => Ok(()),
-        (0, found) => Err(CudaError::LibraryVersion { name, found, needed: NEEDED }),
+        (0, found) => Err(CudaError::LibraryVersion {
+            name,
+            found,
+            needed: NEEDED,
+        }),
         _ => Err(CudaError::NoLibrary(name)),
     }
 }
 
 /// The versions of driver and cuBLAS, which decide in what order sums are made.
 pub(crate) fn versions() -> String {
-    let driver = first_of("cuda").and_then(|library| number_from(&library, b"cuDriverGetVersion\0"));
+    let driver =
+        first_of("cuda").and_then(|library| number_from(&library, b"cuDriverGetVersion\0"));
     let blas = first_of("cublas").map(|library| {
         [0, 1, 2].map(|part| property_from(&library, b"cublasGetProperty\0", part).unwrap_or(0))
     });
     let [major, minor, patch] = blas.unwrap_or_default();
-    format!("CUDA {}, cuBLAS {major}.{minor}.{patch}", version(driver.unwrap_or(0)))
+    format!(
+        "CUDA {}, cuBLAS {major}.{minor}.{patch}",
+        version(driver.unwrap_or(0))
+    )
 }
 
 fn version(number: c_int) -> String {
@@ -76,7 +95,10 @@ fn version(number: c_int) -> String {
 fn first_of(name: &str) -> Option<ManuallyDrop<Library>> {
     // SAFETY: the libraries are NVIDIA's; to load one runs its start-up code, which has no conditions.
     let load = |file: &String| unsafe { Library::new(file) }.ok();
-    cudarc::get_lib_name_candidates(name).iter().find_map(load).map(ManuallyDrop::new)
+    cudarc::get_lib_name_candidates(name)
+        .iter()
+        .find_map(load)
+        .map(ManuallyDrop::new)
 }
 
 /// What a function that writes one number into its argument writes.
@@ -84,7 +106,9 @@ fn number_from(library: &Library, function: &[u8]) -> Option<c_int> {
     let mut value = 0;
     // SAFETY: `cuDriverGetVersion` has this signature in every version, and may be called before all others.
     let status = unsafe {
-        let function = library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(function).ok()?;
+        let function = library
+            .get::<unsafe extern "C" fn(*mut c_int) -> c_int>(function)
+            .ok()?;
         function(&mut value)
     };
     (status == 0).then_some(value)
@@ -100,7 +124,9 @@ fn property_from(library: &Library, function: &[u8], part: c_int) -> Option<c_in
     let mut value = 0;
     // SAFETY: both functions take a property and a place for its value in every version, and need no handle.
     let status = unsafe {
-        let function = library.get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(function).ok()?;
+        let function = library
+            .get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(function)
+            .ok()?;
         function(part, &mut value)
     };
     (status == 0).then_some(value)

@@ -18,15 +18,27 @@ pub(crate) struct Factor {
 
 impl Factor {
     pub(crate) fn plain(place: u64, height: usize) -> Self {
-        Self { place, height, is_turned: false }
+        Self {
+            place,
+            height,
+            is_turned: false,
+        }
     }
 
     pub(crate) fn turned(place: u64, height: usize) -> Self {
-        Self { place, height, is_turned: true }
+        Self {
+            place,
+            height,
+            is_turned: true,
+        }
     }
 
     fn operation(&self) -> cublasOperation_t {
-        if self.is_turned { cublasOperation_t::CUBLAS_OP_T } else { cublasOperation_t::CUBLAS_OP_N }
+        if self.is_turned {
+            cublasOperation_t::CUBLAS_OP_T
+        } else {
+            cublasOperation_t::CUBLAS_OP_N
+        }
     }
 }
 

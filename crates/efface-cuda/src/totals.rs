@@ -28,7 +28,11 @@ impl<T: CardNumber> CardTotals<T> {
 
     /// Sums of products of at most this many rows each.
     pub(crate) fn new(card: &Card, width: usize, rows: usize) -> Result<Self, CudaError> {
-        let square = || card.work.alloc_zeros::<T>(width * width).map_err(CudaError::call("memory for sums"));
+        let square = || {
+            card.work
+                .alloc_zeros::<T>(width * width)
+                .map_err(CudaError::call("memory for sums"))
+        };
         Ok(Self {
             width,
             rows: rows.max(1),
@@ -44,7 +48,11 @@ impl<T: CardNumber> CardTotals<T> {
         for start in (0..count).step_by(self.rows) {
             let end = count.min(start + self.rows);
             let part = rows.slice(start * self.width..end * self.width);
-            let into = if self.recent.1 == 0 { &mut self.recent.0 } else { &mut self.product };
+            let into = if self.recent.1 == 0 {
+                &mut self.recent.0
+            } else {
+                &mut self.product
+            };
             multiply(card, &part, self.width, into)?;
             if self.recent.1 > 0 {
                 add(card, &self.product, &mut self.recent.0)?;
@@ -74,7 +82,10 @@ impl<T: CardNumber> CardTotals<T> {
         if self.recent.1 > 0 {
             self.put_aside(card)?;
         }
-        let values = card.work.clone_dtoh(&self.older.0).map_err(CudaError::call("a copy from the card"))?;
+        let values = card
+            .work
+            .clone_dtoh(&self.older.0)
+            .map_err(CudaError::call("a copy from the card"))?;
         card.wait()?;
         Ok((values, self.rows + TOGETHER + self.older.1))
     }
@@ -89,8 +100,13 @@ fn multiply<T: CardNumber>(
 ) -> Result<(), CudaError> {
     let n = size(width)?;
     let k = size(rows.len() / width)?;
-    assert!(into.len() == width * width, "a product has a place for every pair of columns");
-    card.context.bind_to_thread().map_err(CudaError::call("the use of the card"))?;
+    assert!(
+        into.len() == width * width,
+        "a product has a place for every pair of columns"
+    );
+    card.context
+        .bind_to_thread()
+        .map_err(CudaError::call("the use of the card"))?;
     let (c, _written) = into.device_ptr_mut(&card.work);
     let (a, _read) = rows.device_ptr(&card.work);
     // SAFETY: `a` holds n·k numbers and `c` n², as was just looked at; the handle works in the stream in which both were waited for.
@@ -100,7 +116,11 @@ fn multiply<T: CardNumber>(
 }
 
 /// Adds one matrix to another.
-fn add<T: CardNumber>(card: &Card, from: &CudaSlice<T>, to: &mut CudaSlice<T>) -> Result<(), CudaError> {
+fn add<T: CardNumber>(
+    card: &Card,
+    from: &CudaSlice<T>,
+    to: &mut CudaSlice<T>,
+) -> Result<(), CudaError> {
     assert!(from.len() == to.len(), "both matrices are of one size");
     let length = size(to.len())?;
     let (x, _read) = from.device_ptr(&card.work);
@@ -122,27 +142,49 @@ impl<T: CardNumber> BlockSlot<T> {
     pub(crate) fn new(card: &Card, length: usize) -> Result<Self, CudaError> {
         let room = CudaError::call("memory for a block");
         // SAFETY: the memory is filled below before anybody reads it.
-        let mut pinned = unsafe { card.context.alloc_pinned_with_flags::<T>(length, 0) }.map_err(room)?;
-        pinned.as_mut_slice().map_err(CudaError::call("memory for a block"))?.fill(T::ZERO);
-        let device = card.work.alloc_zeros::<T>(length).map_err(CudaError::call("memory for a block"))?;
+        let mut pinned =
+            unsafe { card.context.alloc_pinned_with_flags::<T>(length, 0) }.map_err(room)?;
+        pinned
+            .as_mut_slice()
+            .map_err(CudaError::call("memory for a block"))?
+            .fill(T::ZERO);
+        let device = card
+            .work
+            .alloc_zeros::<T>(length)
+            .map_err(CudaError::call("memory for a block"))?;
         Ok(Self { pinned, device })
     }
 
     /// Where the next block is to be written, once the one before has left it.
     pub(crate) fn buffer(&mut self) -> Result<&mut [T], CudaError> {
-        self.pinned.as_mut_slice().map_err(CudaError::call("a copy to the card"))
+        self.pinned
+            .as_mut_slice()
+            .map_err(CudaError::call("a copy to the card"))
     }
 
     /// Sends the first numbers on their way, behind the work that still reads those before them.
-    pub(crate) fn send(&mut self, card: &Card, length: usize) -> Result<CudaView<'_, T>, CudaError> {
+    pub(crate) fn send(
+        &mut self,
+        card: &Card,
+        length: usize,
+    ) -> Result<CudaView<'_, T>, CudaError> {
         let failed = CudaError::call("a copy to the card");
         if length == self.pinned.len() {
-            card.copies.memcpy_htod(&self.pinned, &mut self.device).map_err(failed)?;
+            card.copies
+                .memcpy_htod(&self.pinned, &mut self.device)
+                .map_err(failed)?;
         } else {
-            let part = self.pinned.as_slice().map_err(CudaError::call("a copy to the card"))?;
-            card.copies.memcpy_htod(&part[..length], &mut self.device.slice_mut(..length)).map_err(failed)?;
+            let part = self
+                .pinned
+                .as_slice()
+                .map_err(CudaError::call("a copy to the card"))?;
+            card.copies
+                .memcpy_htod(&part[..length], &mut self.device.slice_mut(..length))
+                .map_err(failed)?;
             // A part of a buffer does not carry the event by which the whole one is waited for.
-            card.copies.synchronize().map_err(CudaError::call("a copy to the card"))?;
+            card.copies
+                .synchronize()
+                .map_err(CudaError::call("a copy to the card"))?;
         }
         Ok(self.device.slice(..length))
     }

@@ -20,7 +20,9 @@ fn engine() -> Option<CudaEngine> {
 fn noise(count: usize) -> Vec<f64> {
     let mut state = 7u64;
     let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     };
     (0..count).map(|_| next()).collect()
@@ -28,13 +30,25 @@ fn noise(count: usize) -> Vec<f64> {
 
 #[test]
 fn what_is_missing_is_named() {
-    let Err(error) = CudaEngine::open() else { return };
+    let Err(error) = CudaEngine::open() else {
+        return;
+    };
     // Whatever is missing, the reason is one of those that a user can act on, and never a failed call.
     assert!(!matches!(error, CudaError::Call { .. }), "{error}");
     let told = error.to_string();
-    assert!(["driver", "library", "card"].iter().any(|word| told.contains(word)), "{told}");
+    assert!(
+        ["driver", "library", "card"]
+            .iter()
+            .any(|word| told.contains(word)),
+        "{told}"
+    );
     let wrapped = efface::Error::from(error);
-    assert!(wrapped.to_string().ends_with("fit on the processor instead"), "{wrapped}");
+    assert!(
+        wrapped
+            .to_string()
+            .ends_with("fit on the processor instead"),
+        "{wrapped}"
+    );
 }
 
 #[test]
@@ -55,7 +69,10 @@ fn streamed_blocks_are_the_sum_of_all_rows() {
             for i in j..width {
                 let expected: f64 = x.chunks_exact(width).map(|row| row[i] * row[j]).sum();
                 let allowed = 4.0 * f64::EPSILON * (terms + rows) as f64 * rows as f64;
-                assert!((found[j * width + i] - expected).abs() <= allowed, "{rows} rows, entry {i} {j}");
+                assert!(
+                    (found[j * width + i] - expected).abs() <= allowed,
+                    "{rows} rows, entry {i} {j}"
+                );
             }
         }
     }
@@ -64,7 +81,11 @@ fn streamed_blocks_are_the_sum_of_all_rows() {
 #[test]
 fn a_fit_by_the_card_is_within_its_bound_of_a_fit_by_the_processor() {
     let Some(engine) = engine() else { return };
-    let x: Vec<f64> = noise(5000 * 40).iter().enumerate().map(|(at, x)| x + [0.0, 1e3][at % 2]).collect();
+    let x: Vec<f64> = noise(5000 * 40)
+        .iter()
+        .enumerate()
+        .map(|(at, x)| x + [0.0, 1e3][at % 2])
+        .collect();
     let y = noise(5000);
     let rows = Rows::new(Dense::new(x, 40).unwrap(), y, 1).unwrap();
     let settings = Ridge::new(0.5).threads(2);
@@ -91,20 +112,34 @@ fn factors_are_those_of_the_matrix_and_a_matrix_without_one_is_found() {
     let mut columns: Vec<&mut [f64]> = matrix.chunks_mut(width).collect();
     assert_eq!(engine.factor(&mut columns).unwrap(), DeviceFactor::Factored);
     for (i, j) in [(0, 0), (2499, 0), (2499, 2499), (1700, 800)] {
-        let product: f64 = (0..=j).map(|k| matrix[k * width + i] * matrix[k * width + j]).sum();
+        let product: f64 = (0..=j)
+            .map(|k| matrix[k * width + i] * matrix[k * width + j])
+            .sum();
         assert!((product - before[j * width + i]).abs() < 1e-9, "{i} {j}");
     }
     let mut broken = before.clone();
     broken[1200 * width + 1200] = -1.0;
     let mut columns: Vec<&mut [f64]> = broken.chunks_mut(width).collect();
-    assert_eq!(engine.factor(&mut columns).unwrap(), DeviceFactor::NotPositive(1200));
+    assert_eq!(
+        engine.factor(&mut columns).unwrap(),
+        DeviceFactor::NotPositive(1200)
+    );
     let mut small = [1.0];
-    assert_eq!(engine.factor(&mut [&mut small[..]]).unwrap(), DeviceFactor::Refused);
+    assert_eq!(
+        engine.factor(&mut [&mut small[..]]).unwrap(),
+        DeviceFactor::Refused
+    );
 }
 
 #[test]
 fn a_card_without_room_leaves_the_work_to_the_processor() {
     let Some(engine) = engine() else { return };
     assert!(engine.begin(3_000_000).unwrap().is_none());
-    assert!(matches!(engine.remark(), Some(CudaError::NoRoom { width: 3_000_000, .. })));
+    assert!(matches!(
+        engine.remark(),
+        Some(CudaError::NoRoom {
+            width: 3_000_000,
+            ..
+        })
+    ));
 }

@@ -11,7 +11,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use efface::{ColumnView, GaussianNb, LinearStatistics, StatisticsSpec};
-use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, RowSource, Silent, fit};
+use efface_engine::{
+    Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, RowSource, Silent, fit,
+};
 use efface_io::{ReadLimits, Source};
 
 type Measured<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -34,7 +36,9 @@ fn main() -> Measured {
             rows.iter().try_for_each(|rows| one_row(rows.parse()?))
         }
         ["bulk", rows, ids] => bulk(rows.parse()?, ids.parse()?),
-        ["fit-child", table, model, family] => fit_child(Path::new(table), Path::new(model), family),
+        ["fit-child", table, model, family] => {
+            fit_child(Path::new(table), Path::new(model), family)
+        }
         ["forget-child", model, ids, name] => forget_child(Path::new(model), Path::new(ids), name),
         ["verify-child", model] => verify_child(Path::new(model)),
         _ => Err(HELP.into()),
@@ -46,7 +50,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -74,7 +81,11 @@ fn processor_seconds() -> Measured<f64> {
     for thread in std::fs::read_dir("/proc/self/task")? {
         // A thread may end in between.
         let stat = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
-        nanoseconds += stat.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+        nanoseconds += stat
+            .split(' ')
+            .next()
+            .and_then(|word| word.parse::<f64>().ok())
+            .unwrap_or(0.0);
     }
     Ok(nanoseconds / 1e9)
 }
@@ -82,14 +93,36 @@ fn processor_seconds() -> Measured<f64> {
 /// Says what this process took: seconds, seconds of the processor, and the most memory.
 fn tell_usage(started: Instant) -> Measured {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    let kib: f64 = line.trim().split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or_default();
+    let kib: f64 = line
+        .trim()
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0.0);
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|field| field.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     // Threads that have ended are in the ticks, of a hundredth of a second each; short work is in the nanoseconds of those that live.
     let processor = processor_seconds()?.max((ticks(11) + ticks(12)) / 100.0);
-    println!("{} {processor} {}", started.elapsed().as_secs_f64(), kib / 1024.0);
+    println!(
+        "{} {processor} {}",
+        started.elapsed().as_secs_f64(),
+        kib / 1024.0
+    );
     Ok(())
 }
 
@@ -99,9 +132,18 @@ fn child(args: &[&str]) -> Measured<Usage> {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     let said = String::from_utf8(output.stdout)?;
-    let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let [wall, processor, mebibytes] = numbers[..] else { return Err("a process said nothing".into()) };
-    Ok(Usage { wall, processor, mebibytes })
+    let numbers: Vec<f64> = said
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [wall, processor, mebibytes] = numbers[..] else {
+        return Err("a process said nothing".into());
+    };
+    Ok(Usage {
+        wall,
+        processor,
+        mebibytes,
+    })
 }
 
 /// A table of an id, two numbers, a target and a class.
@@ -119,8 +161,10 @@ fn write_table(path: &Path, rows: u64) -> Measured {
 
 fn fit_child(table: &Path, model: &Path, family: &str) -> Measured {
     let started = Instant::now();
-    let source =
-        Source::open(table, None)?.with_limits(ReadLimits { memory: MEMORY, ..ReadLimits::default() });
+    let source = Source::open(table, None)?.with_limits(ReadLimits {
+        memory: MEMORY,
+        ..ReadLimits::default()
+    });
     let mut request = FitRequest::new(RowSource::from(source));
     request.id = Some("id".into());
     request.drop_suppressed = true;
@@ -139,8 +183,14 @@ fn fit_child(table: &Path, model: &Path, family: &str) -> Measured {
 
 fn forget_child(model: &Path, ids: &Path, name: &str) -> Measured {
     let started = Instant::now();
-    let ids = std::fs::read_to_string(ids)?.lines().map(String::from).collect();
-    let request = ForgetRequest { id: Some(name.into()), ..ForgetRequest::new(RowSelection::Ids(ids)) };
+    let ids = std::fs::read_to_string(ids)?
+        .lines()
+        .map(String::from)
+        .collect();
+    let request = ForgetRequest {
+        id: Some(name.into()),
+        ..ForgetRequest::new(RowSelection::Ids(ids))
+    };
     Engine::open(model)?.forget(&request, &ForgetOptions::default())?;
     tell_usage(started)
 }
@@ -166,12 +216,20 @@ fn one_row(rows: u64) -> Measured {
     let mut forgets = Vec::new();
     for part in 1..=5 {
         std::fs::write(&ids, format!("r{}\n", rows * part / 6))?;
-        forgets.push(child(&["forget-child", &model, &ids, &format!("request {part}")])?);
+        forgets.push(child(&[
+            "forget-child",
+            &model,
+            &ids,
+            &format!("request {part}"),
+        ])?);
     }
     let verified = child(&["verify-child", &model])?;
     forgets.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let middle = &forgets[2];
-    let most = forgets.iter().map(|usage| usage.mebibytes).fold(0.0, f64::max);
+    let most = forgets
+        .iter()
+        .map(|usage| usage.mebibytes)
+        .fold(0.0, f64::max);
     println!(
         "| {rows} | {:.0} s, {} of the processor | {:.0} MiB | {bytes} | {:.0} ms | {} | {most:.0} MiB | {:.0} s, {:.0} MiB |",
         made.wall,
@@ -233,7 +291,9 @@ fn constants() -> Measured {
     println!("| constant | at | value |\n|---|---|---|");
     for (rows, width) in [(20_000_usize, 100_usize), (4_000, 512)] {
         let mut dice = Dice(3);
-        let table: Vec<f64> = (0..rows * (width + 1)).map(|_| dice.below(1000) as f64 / 1e3).collect();
+        let table: Vec<f64> = (0..rows * (width + 1))
+            .map(|_| dice.below(1000) as f64 / 1e3)
+            .collect();
         let columns = (0..=width)
             .map(|column| ColumnView::of_table(&table, width + 1, column))
             .collect::<Result<Vec<_>, _>>()?;
@@ -243,14 +303,24 @@ fn constants() -> Measured {
         let seconds = best(|| Ok(sums.update(&columns, None)?))?;
         // A product of the rows with themselves: half of it is the other half.
         let flops = rows as f64 * (width as f64 + 1.0).powi(2);
-        println!("| sums of rows, one thread | {rows} × {width} | {:.1} Gflop/s |", flops / seconds / 1e9);
+        println!(
+            "| sums of rows, one thread | {rows} × {width} | {:.1} Gflop/s |",
+            flops / seconds / 1e9
+        );
         let bytes = sums.to_bytes();
         let other = LinearStatistics::from_bytes(&bytes)?;
         // One alone is over before the clock has moved.
         const MERGES: usize = 100;
-        let seconds = best(|| Ok((0..MERGES).try_for_each(|_| sums.merge(&other))?))? / MERGES as f64;
-        println!("| message of a worker | {width} columns | {} bytes |", bytes.len());
-        println!("| merge of two | {width} columns | {:.0} MB/s |", bytes.len() as f64 / seconds / 1e6);
+        let seconds =
+            best(|| Ok((0..MERGES).try_for_each(|_| sums.merge(&other))?))? / MERGES as f64;
+        println!(
+            "| message of a worker | {width} columns | {} bytes |",
+            bytes.len()
+        );
+        println!(
+            "| merge of two | {width} columns | {:.0} MB/s |",
+            bytes.len() as f64 / seconds / 1e6
+        );
     }
     let folder = tempfile::tempdir_in(".")?;
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();

@@ -5,7 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Now, as in `2026-03-02T09:30:00Z`.
 pub(crate) fn now() -> String {
     // A clock set before 1970 is wrong anyway; its time is written as the epoch.
-    rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    rfc3339(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+    )
 }
 
 /// A time of the log, which never runs backwards, as [`now`] writes it.
@@ -15,7 +19,9 @@ pub(crate) fn stamp(milliseconds: i64) -> String {
 
 /// Now, in milliseconds since 1970.
 pub(crate) fn milliseconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -31,11 +37,16 @@ fn rfc3339(seconds: u64) -> String {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let hour = rest / 3_600;
     let minute = rest / 60 % 60;

@@ -27,7 +27,9 @@ use crate::operations::scorer::Scorer;
 use crate::operations::settle::{self, SettleReport};
 use crate::operations::signing_keys::KeyRotation;
 use crate::operations::verify::{self, FileCheck};
-use crate::operations::{amend, export, forget, learn, parameters, receipts, signing_keys, summary};
+use crate::operations::{
+    amend, export, forget, learn, parameters, receipts, signing_keys, summary,
+};
 use crate::progress::Progress;
 
 /// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
@@ -60,7 +62,9 @@ impl Engine {
 
     /// Like [`Engine::open_read_only`], with another patience for processes that hold the file: now, and from here on.
     pub fn open_read_only_within(path: &Path, patience: Duration) -> Result<Self> {
-        Ok(Self { model: OpenModel::open(path, false, patience)? })
+        Ok(Self {
+            model: OpenModel::open(path, false, patience)?,
+        })
     }
 
     /// How long to wait for another process that changes the file: five seconds unless said otherwise, and not at all
@@ -106,7 +110,11 @@ impl Engine {
     }
 
     /// How good the model is on rows with targets.
-    pub fn evaluate(&self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ScoredRows> {
+    pub fn evaluate(
+        &self,
+        rows: impl Into<RowSource>,
+        progress: &dyn Progress,
+    ) -> Result<ScoredRows> {
         self.scorer()?.evaluate(rows, progress)
     }
 
@@ -127,17 +135,29 @@ impl Engine {
 
     /// Measures how well the model forgets, against a model that is truly retrained; `docs/audit.md` defines every number.
     /// The file is only read. [`Engine::record_audit`] puts the result on record.
-    pub fn audit(&self, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditReport> {
+    pub fn audit(
+        &self,
+        request: &AuditRequest,
+        progress: &(dyn Progress + Sync),
+    ) -> Result<AuditReport> {
         audit::audit(&self.model, request, progress)
     }
 
     /// Adds rows: those of a file, or records in memory.
-    pub fn learn(&mut self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ChangeReport> {
+    pub fn learn(
+        &mut self,
+        rows: impl Into<RowSource>,
+        progress: &dyn Progress,
+    ) -> Result<ChangeReport> {
         learn::learn(&self.model, &rows.into(), progress)
     }
 
     /// Replaces rows of the model by rows of the same ids: those of a file, or records in memory.
-    pub fn amend(&mut self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ChangeReport> {
+    pub fn amend(
+        &mut self,
+        rows: impl Into<RowSource>,
+        progress: &dyn Progress,
+    ) -> Result<ChangeReport> {
         amend::amend(&self.model, &rows.into(), progress)
     }
 
@@ -163,7 +183,14 @@ impl Engine {
         destination: Option<&str>,
         expose_forgotten: bool,
     ) -> Result<ExportedModel> {
-        export::export(&self.model, &ExportAsked { format, destination, expose_forgotten })
+        export::export(
+            &self.model,
+            &ExportAsked {
+                format,
+                destination,
+                expose_forgotten,
+            },
+        )
     }
 
     /// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when they are not. Opening

@@ -78,17 +78,19 @@ pub use operations::backup::{BackupContent, BackupReport};
 pub use operations::fit::fit;
 pub use operations::folder::{FolderAnswer, FolderOptions, FolderOutcome, forget_in_folder};
 pub use operations::network::{
-    EncoderSettings, EpochReport, NetworkDevice, Pooling, Squash, TrainSettings, method_names, named_method,
+    EncoderSettings, EpochReport, NetworkDevice, Pooling, Squash, TrainSettings, method_names,
+    named_method,
 };
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::receipts::ReceiptQuery;
 pub use operations::refit::refit;
 pub use operations::report::{
-    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace, ScoredRows,
+    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
+    ScoredRows,
 };
 pub use operations::request::{
-    EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkName, NetworkOptions,
-    NetworkRequest, RowSelection, ScoringPlan, Sharding, Vectors,
+    EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkName,
+    NetworkOptions, NetworkRequest, RowSelection, ScoringPlan, Sharding, Vectors,
 };
 pub use operations::restore::{RestoreReport, RestoreRequest, restore};
 pub use operations::row_source::{ChosenRows, RecordTable, RowSource, SeveralFiles, SparseRows};

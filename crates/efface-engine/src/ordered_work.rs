@@ -9,7 +9,9 @@ const MOST_THREADS: usize = 8;
 
 /// As many threads as there are cores, within reason.
 pub(crate) fn usual_threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
+    thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST_THREADS)
 }
 
 /// Takes pieces from `next`, works on as many of them at a time as there are threads, and shows every result to `see`, in the order of the
@@ -72,7 +74,10 @@ mod tests {
             );
             assert!(done.is_ok());
             assert!(
-                seen.iter().enumerate().all(|(at, square)| *square == (at * at) as u64) && seen.len() == 1000
+                seen.iter()
+                    .enumerate()
+                    .all(|(at, square)| *square == (at * at) as u64)
+                    && seen.len() == 1000
             );
 
             let mut pieces = 0..;

@@ -54,14 +54,21 @@ impl RowCommitments {
     fn new(key: &[u8; 32]) -> Self {
         let salt = CommitmentSalt::new(key);
         let salt_mark = salt.commit(CommitmentLabel::Row, b"efface statistics");
-        Self { salt: Some(salt), salt_mark, leaves: BTreeSet::new() }
+        Self {
+            salt: Some(salt),
+            salt_mark,
+            leaves: BTreeSet::new(),
+        }
     }
 }
 
 impl Statistics {
     /// The sums of no rows. With a key of 32 secret bytes, which all workers share, every row must have an id and is committed to.
     pub fn new(spec: StatisticsSpec, key: Option<&[u8; 32]>) -> Self {
-        Self { sums: LinearStatistics::new(spec), rows: key.map(RowCommitments::new) }
+        Self {
+            sums: LinearStatistics::new(spec),
+            rows: key.map(RowCommitments::new),
+        }
     }
 
     /// How many threads share the work on a batch.
@@ -78,7 +85,14 @@ impl Statistics {
 
     /// The training set, as receipts name it; None where rows have no ids.
     pub fn training_set(&self) -> Option<SetState> {
-        let leaves: Vec<Hash> = self.rows.as_ref()?.leaves.iter().copied().map(Hash).collect();
+        let leaves: Vec<Hash> = self
+            .rows
+            .as_ref()?
+            .leaves
+            .iter()
+            .copied()
+            .map(Hash)
+            .collect();
         state_of(&leaves).ok()
     }
 
@@ -178,10 +192,15 @@ impl Statistics {
     /// # Errors
     /// The bytes are not whole or not of this version, or the key is another.
     pub fn from_bytes(bytes: &[u8], key: Option<&[u8; 32]>) -> Result<Self> {
-        let fault = |what: &str| efface::Error::Damaged(format!("these bytes are no statistics: {what}"));
-        let (body, sum) = bytes.split_last_chunk::<HASH>().ok_or_else(|| fault("they end early"))?;
+        let fault =
+            |what: &str| efface::Error::Damaged(format!("these bytes are no statistics: {what}"));
+        let (body, sum) = bytes
+            .split_last_chunk::<HASH>()
+            .ok_or_else(|| fault("they end early"))?;
         if sha256(body).as_bytes() != sum {
-            return Err(fault("their checksum is another, so that some are missing or changed").into());
+            return Err(
+                fault("their checksum is another, so that some are missing or changed").into(),
+            );
         }
         let parts = || {
             let (length, rest) = body.strip_prefix(MARK)?.split_first_chunk::<8>()?;
@@ -233,28 +252,45 @@ impl Statistics {
                     "there are ids, and these statistics commit to no rows",
                     "give the statistics a key when they are made, or leave the ids out",
                 )),
-                _ => Err(Error::request("the rows have no ids", "name the column of ids")),
+                _ => Err(Error::request(
+                    "the rows have no ids",
+                    "name the column of ids",
+                )),
             };
         };
         let salt = rows.salt.as_ref().ok_or_else(|| {
-            Error::request("the key of these statistics is not known", "give it when they are read")
+            Error::request(
+                "the key of these statistics is not known",
+                "give it when they are read",
+            )
         })?;
         let count = columns.first().map_or(0, ColumnView::len);
         let lengths = columns.iter().chain(&weights).map(ColumnView::len);
         if let Some(found) = lengths.chain([ids.len()]).find(|length| *length != count) {
-            return Err(efface::Error::Shape { what: "rows of a column", found, expected: count }.into());
+            return Err(efface::Error::Shape {
+                what: "rows of a column",
+                found,
+                expected: count,
+            }
+            .into());
         }
         // Row after row, as the columns lie beside each other.
         let width = columns.len() + usize::from(weights.is_some());
         let mut content = vec![0u8; count * width * 8];
         for (at, column) in columns.iter().chain(&weights).enumerate() {
             let entries = content[at * 8..].chunks_mut(8).step_by(width);
-            entries.zip(column.iter()).for_each(|(entry, x)| entry.copy_from_slice(&x.to_le_bytes()));
+            entries
+                .zip(column.iter())
+                .for_each(|(entry, x)| entry.copy_from_slice(&x.to_le_bytes()));
         }
         let leaves: Vec<[u8; HASH]> = content
             .chunks(width.max(1) * 8)
             .zip(ids)
-            .map(|(content, id)| *salt.row(id.as_ref().as_bytes(), &sha256(content)).as_bytes())
+            .map(|(content, id)| {
+                *salt
+                    .row(id.as_ref().as_bytes(), &sha256(content))
+                    .as_bytes()
+            })
             .collect();
         let mut seen = BTreeSet::new();
         match leaves.iter().position(|leaf| !seen.insert(leaf)) {
@@ -269,5 +305,8 @@ fn repeated(id: Option<&str>) -> Error {
         Some(id) => format!("row {id:?} is summed already"),
         None => "a row is in both statistics".to_owned(),
     };
-    Error::request(what, "give every row to one worker, and merge every worker once")
+    Error::request(
+        what,
+        "give every row to one worker, and merge every worker once",
+    )
 }

@@ -1,6 +1,10 @@
 //! Audits of models in files: what they find where the truth is known, and that they leave the file alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 mod common;
 
@@ -8,18 +12,25 @@ use common::{Bench, by_method, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
 use efface::{KMeans, Logistic, Method, MultinomialNb, Recipe, Ridge, Softmax};
 use efface_engine::{
-    AuditReport, AuditRequest, AuditRows, Engine, Error, ErrorKind, ForgetOptions, RowSelection, Sharding,
-    Silent,
+    AuditReport, AuditRequest, AuditRows, Engine, Error, ErrorKind, ForgetOptions, RowSelection,
+    Sharding, Silent,
 };
 
 /// A quick audit: few oracles.
 fn quick(rows: AuditRows, methods: &[&str]) -> AuditRequest {
     let methods = methods.iter().map(|name| name.parse().unwrap()).collect();
-    AuditRequest { methods, oracles: 16, ..AuditRequest::new(rows) }
+    AuditRequest {
+        methods,
+        oracles: 16,
+        ..AuditRequest::new(rows)
+    }
 }
 
 fn subject(value: &str) -> AuditRows {
-    AuditRows::Present(RowSelection::Subject { column: "who".into(), value: value.into() })
+    AuditRows::Present(RowSelection::Subject {
+        column: "who".into(),
+        value: value.into(),
+    })
 }
 
 fn audit(engine: &Engine, request: &AuditRequest) -> AuditReport {
@@ -29,17 +40,50 @@ fn audit(engine: &Engine, request: &AuditRequest) -> AuditReport {
 #[test]
 fn an_audit_compares_methods_with_retraining_and_only_reads() {
     let bench = Bench::new();
-    for (name, request) in [("dense", dense(&table(&lines(90)))), ("sparse", sparse(&table(&lines(90))))] {
+    for (name, request) in [
+        ("dense", dense(&table(&lines(90)))),
+        ("sparse", sparse(&table(&lines(90)))),
+    ] {
         let engine = bench.fit(name, &request);
         let bytes = std::fs::read(bench.path(name)).unwrap();
-        let report = audit(&engine, &quick(subject("p3"), &["exact", "influence", "retrain", "exact"]));
-        assert_eq!(std::fs::read(bench.path(name)).unwrap(), bytes, "the file is only read");
-        assert_eq!((report.rows, report.forgotten, report.task), (90, 10, Task::Regression));
-        let names: Vec<&str> = report.states.iter().map(|state| state.state.as_str()).collect();
-        assert_eq!(names, ["before", "retrain", "exact", "influence"], "each once, and retraining always");
-        let share = |state: &str| report.state(state).unwrap().distance.unwrap().fraction.unwrap();
+        let report = audit(
+            &engine,
+            &quick(subject("p3"), &["exact", "influence", "retrain", "exact"]),
+        );
+        assert_eq!(
+            std::fs::read(bench.path(name)).unwrap(),
+            bytes,
+            "the file is only read"
+        );
+        assert_eq!(
+            (report.rows, report.forgotten, report.task),
+            (90, 10, Task::Regression)
+        );
+        let names: Vec<&str> = report
+            .states
+            .iter()
+            .map(|state| state.state.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["before", "retrain", "exact", "influence"],
+            "each once, and retraining always"
+        );
+        let share = |state: &str| {
+            report
+                .state(state)
+                .unwrap()
+                .distance
+                .unwrap()
+                .fraction
+                .unwrap()
+        };
         assert_eq!(share("before"), 1.0);
-        assert!(share("exact") < 1e-8 && share("influence") > 1e-4, "{}", share("exact"));
+        assert!(
+            share("exact") < 1e-8 && share("influence") > 1e-4,
+            "{}",
+            share("exact")
+        );
         let injection = report.injection.as_ref().unwrap();
         assert_eq!((injection.retrained, injection.ways[0].after), (0.0, 0.0));
         let membership = report.membership.as_ref().unwrap();
@@ -57,18 +101,33 @@ fn an_audit_compares_methods_with_retraining_and_only_reads() {
 fn twins_come_first_and_can_be_taken_along() {
     let mut all = lines(60);
     let twin = all[5].cells.replacen(&all[5].id.clone(), "twin", 1);
-    all.push(common::Line { id: "twin".into(), cells: twin });
+    all.push(common::Line {
+        id: "twin".into(),
+        cells: twin,
+    });
     let bench = Bench::new();
     let engine = bench.fit("model", &dense(&table(&all)));
     let mut request = quick(AuditRows::Present(ids(&[&all[5].id, &all[6].id])), &[]);
     request.oracles = 0;
     let report = audit(&engine, &request);
-    assert_eq!((report.twins.surviving, report.twins.rows_with_twins), (1, 2));
+    assert_eq!(
+        (report.twins.surviving, report.twins.rows_with_twins),
+        (1, 2)
+    );
     assert_eq!(report.twins.ids, ["twin"]);
-    assert!(report.membership.is_none() && report.left_out.iter().any(|line| line.contains("oracles")));
+    assert!(
+        report.membership.is_none() && report.left_out.iter().any(|line| line.contains("oracles"))
+    );
     request.with_twins = true;
     let report = audit(&engine, &request);
-    assert_eq!((report.twins.surviving, report.twins.taken_along, report.forgotten), (0, 1, 3));
+    assert_eq!(
+        (
+            report.twins.surviving,
+            report.twins.taken_along,
+            report.forgotten
+        ),
+        (0, 1, 3)
+    );
     assert_eq!(report.results()[0].passed, Some(true));
 }
 
@@ -79,15 +138,36 @@ fn rows_that_have_gone_are_measured_on_the_model_as_it_is() {
     let mut engine = bench.fit("model", &sparse(&table(&all)));
     let gone = || AuditRows::Gone(csv(&table(&all[..6])).into());
     let error = engine.audit(&quick(gone(), &[]), &Silent).unwrap_err();
-    assert!(matches!(&error, Error::StillThere { id, line: 2 } if *id == all[0].id), "{error}");
+    assert!(
+        matches!(&error, Error::StillThere { id, line: 2 } if *id == all[0].id),
+        "{error}"
+    );
     assert_eq!(error.kind(), ErrorKind::Data);
     let names: Vec<&str> = all[..6].iter().map(|line| line.id.as_str()).collect();
-    engine.forget(&by_method(&ids(&names), &Method::default()), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &by_method(&ids(&names), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     let report = audit(&engine, &quick(gone(), &["exact"]));
     assert!(report.gone_before && report.rows == 90 && report.forgotten == 6);
-    let states: Vec<&str> = report.states.iter().map(|state| state.state.as_str()).collect();
+    let states: Vec<&str> = report
+        .states
+        .iter()
+        .map(|state| state.state.as_str())
+        .collect();
     assert_eq!(states, ["before", "retrain", "model"]);
-    assert!(report.state("model").unwrap().distance.unwrap().fraction.unwrap() < 1e-8);
+    assert!(
+        report
+            .state("model")
+            .unwrap()
+            .distance
+            .unwrap()
+            .fraction
+            .unwrap()
+            < 1e-8
+    );
     assert!(report.membership.unwrap().of("exact").is_some());
 }
 
@@ -118,16 +198,44 @@ fn every_family_can_be_audited() {
         assert_eq!(state.held_out.unwrap().rows, 50);
         assert_eq!(state.population.as_ref().unwrap().others, 50);
         assert_eq!(report.injection.is_none(), exact == "summation");
-        assert_eq!(report.state("auto").unwrap().evidence.as_ref().unwrap().forgotten, 8);
+        assert_eq!(
+            report
+                .state("auto")
+                .unwrap()
+                .evidence
+                .as_ref()
+                .unwrap()
+                .forgotten,
+            8
+        );
     }
     let mut two = classes(&all);
     (two.model, two.positive) = (Logistic::new(1.0).into(), vec!["4".into(), "5".into()]);
-    let report = audit(&bench.fit("model", &two), &quick(AuditRows::Sample(8), &["newton"]));
-    assert!(report.state("newton").unwrap().distance.unwrap().fraction.unwrap() < 0.5);
+    let report = audit(
+        &bench.fit("model", &two),
+        &quick(AuditRows::Sample(8), &["newton"]),
+    );
+    assert!(
+        report
+            .state("newton")
+            .unwrap()
+            .distance
+            .unwrap()
+            .fraction
+            .unwrap()
+            < 0.5
+    );
 
     let state = report.state("newton").unwrap();
-    assert!((0.5..1.5).contains(&state.relearning.unwrap().ratio.unwrap()), "{:?}", state.relearning);
-    assert_eq!(report.state("before").unwrap().relearning.unwrap().ratio, Some(0.0));
+    assert!(
+        (0.5..1.5).contains(&state.relearning.unwrap().ratio.unwrap()),
+        "{:?}",
+        state.relearning
+    );
+    assert_eq!(
+        report.state("before").unwrap().relearning.unwrap().ratio,
+        Some(0.0)
+    );
 }
 
 /// Both forget exactly, so that every number is that of retraining.
@@ -139,11 +247,19 @@ fn clusters_and_shards_can_be_audited() {
     let mut clusters = dense(&all);
     clusters.targets = Vec::new();
     clusters.subject = None;
-    clusters.ignore = ["words", "stars", "who", "price", "colour"].map(String::from).into();
+    clusters.ignore = ["words", "stars", "who", "price", "colour"]
+        .map(String::from)
+        .into();
     clusters.model = KMeans::quantised(3, 1.0).into();
     let mut voting = classes(&all);
     voting.model = Softmax::new(1.0).into();
-    voting.sharding = Some(Sharding { shards: 3, slices: 1, seed: 5, aggregation: None, threads: 2 });
+    voting.sharding = Some(Sharding {
+        shards: 3,
+        slices: 1,
+        seed: 5,
+        aggregation: None,
+        threads: 2,
+    });
     let mut averaged = dense(&all);
     averaged.sharding = voting.sharding;
     for (request, method, task) in [
@@ -159,11 +275,18 @@ fn clusters_and_shards_can_be_audited() {
         let state = report.state(method).unwrap();
         let far = state.distance.unwrap();
         assert_eq!(far.l2, (task == Task::Clusters).then_some(0.0));
-        assert_eq!(far.largest_prediction_change, 0.0, "{method} is retraining to the bit");
+        assert_eq!(
+            far.largest_prediction_change, 0.0,
+            "{method} is retraining to the bit"
+        );
         assert_eq!(state.held_out.unwrap().rows, 50);
         assert!(state.relearning.is_none() && report.injection.is_none());
         for what in ["relearning time", "feature injection"] {
-            assert!(report.left_out.iter().any(|line| line.starts_with(what)), "{:?}", report.left_out);
+            assert!(
+                report.left_out.iter().any(|line| line.starts_with(what)),
+                "{:?}",
+                report.left_out
+            );
         }
         let membership = report.membership.as_ref().unwrap();
         let ours = membership.of(method).unwrap();
@@ -179,14 +302,22 @@ fn a_seed_fixes_the_figures_and_they_go_on_record() {
     let bench = Bench::new();
     let mut engine = bench.fit("model", &dense(&table(&lines(80))));
     let run = |engine: &Engine, seed: u64, threads: usize| {
-        let request = AuditRequest { seed, threads, ..quick(AuditRows::Sample(6), &["influence"]) };
+        let request = AuditRequest {
+            seed,
+            threads,
+            ..quick(AuditRows::Sample(6), &["influence"])
+        };
         audit(engine, &request)
     };
     let one = run(&engine, 1, 1);
     let two = run(&engine, 1, 2);
     assert_eq!(one.results(), two.results());
     assert_ne!(one.results(), run(&engine, 2, 1).results());
-    let tests: Vec<String> = one.results().into_iter().map(|result| result.test).collect();
+    let tests: Vec<String> = one
+        .results()
+        .into_iter()
+        .map(|result| result.test)
+        .collect();
     assert_eq!(
         tests,
         [
@@ -199,14 +330,23 @@ fn a_seed_fixes_the_figures_and_they_go_on_record() {
         ]
     );
     engine.record_audit(&one.results()).unwrap();
-    assert!(engine.verify(None).unwrap().iter().all(|check| check.passed));
+    assert!(
+        engine
+            .verify(None)
+            .unwrap()
+            .iter()
+            .all(|check| check.passed)
+    );
 }
 
 #[test]
 fn what_cannot_be_audited_is_refused_with_a_reason() {
     let unknown = efface_engine::named_method("magic", &[]).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Usage);
-    assert!(unknown.to_string().contains("no method `magic`"), "{unknown}");
+    assert!(
+        unknown.to_string().contains("no method `magic`"),
+        "{unknown}"
+    );
     let bench = Bench::new();
     let engine = bench.fit("model", &dense(&table(&lines(40))));
     let told = |request: AuditRequest| {
@@ -217,13 +357,46 @@ fn what_cannot_be_audited_is_refused_with_a_reason() {
     for (request, kind, says) in [
         (quick(sample(0), &[]), ErrorKind::Usage, "sample = 0"),
         (quick(sample(40), &[]), ErrorKind::Usage, "sample = 40"),
-        (quick(sample(30), &[]), ErrorKind::Refused, "retained rows: 10, and at least 16 are needed"),
-        (quick(sample(4), &["warm_start"]), ErrorKind::Refused, "training is a closed form"),
-        (AuditRequest { oracles: 8, ..quick(sample(4), &[]) }, ErrorKind::Usage, "oracles = 8"),
-        (AuditRequest { keep: 1.5, ..quick(sample(4), &[]) }, ErrorKind::Usage, "keep = 1.5"),
-        (AuditRequest { threads: 0, ..quick(sample(4), &[]) }, ErrorKind::Usage, "threads = 0"),
+        (
+            quick(sample(30), &[]),
+            ErrorKind::Refused,
+            "retained rows: 10, and at least 16 are needed",
+        ),
+        (
+            quick(sample(4), &["warm_start"]),
+            ErrorKind::Refused,
+            "training is a closed form",
+        ),
+        (
+            AuditRequest {
+                oracles: 8,
+                ..quick(sample(4), &[])
+            },
+            ErrorKind::Usage,
+            "oracles = 8",
+        ),
+        (
+            AuditRequest {
+                keep: 1.5,
+                ..quick(sample(4), &[])
+            },
+            ErrorKind::Usage,
+            "keep = 1.5",
+        ),
+        (
+            AuditRequest {
+                threads: 0,
+                ..quick(sample(4), &[])
+            },
+            ErrorKind::Usage,
+            "threads = 0",
+        ),
         (quick(subject("nobody"), &[]), ErrorKind::NotFound, "nobody"),
-        (quick(AuditRows::Present(ids(&[])), &[]), ErrorKind::Usage, "names no row"),
+        (
+            quick(AuditRows::Present(ids(&[])), &[]),
+            ErrorKind::Usage,
+            "names no row",
+        ),
     ] {
         let (found, message) = told(request);
         assert!(message.contains(says), "{message}");

@@ -6,7 +6,9 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{Data, Io, NotFound, Refused, Usage};
-use efface_engine::{Engine, Error, FitRequest, ForgetOptions, RowSelection, Silent, fit, named_method};
+use efface_engine::{
+    Engine, Error, FitRequest, ForgetOptions, RowSelection, Silent, fit, named_method,
+};
 use efface_io::Source;
 
 #[track_caller]
@@ -21,7 +23,11 @@ fn fit_fails(
     change(&mut request);
     let path = bench.path("model");
     let error = fails(fit(&request, &path, false, &Silent), kind, message);
-    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(
+        std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        0,
+        "nothing is left behind"
+    );
     error
 }
 
@@ -35,13 +41,43 @@ fn classify(request: &mut FitRequest) {
 
 #[test]
 fn targets() {
-    let error = fit_fails(|_| {}, "x,y\n1,2\n2,secret\n", Data, "line 3, column `y`: this is not a number");
+    let error = fit_fails(
+        |_| {},
+        "x,y\n1,2\n2,secret\n",
+        Data,
+        "line 3, column `y`: this is not a number",
+    );
     assert!(error.hint().unwrap().to_string().contains("`classify`"));
-    fit_fails(|_| {}, "x,y\n1,2\n2,NaN\n", Data, "line 3, column `y`: this is not a finite number");
-    fit_fails(|_| {}, "x,y\n1,inf\n2,1\n", Data, "line 2, column `y`: this is not a finite number");
-    fit_fails(|_| {}, "x,y\n1,\n2,1\n", Data, "line 2, column `y`: there is no value; every row needs one");
-    fit_fails(|r| r.targets.clear(), "x,y\n1,2\n", Usage, "no target column is named");
-    fit_fails(|r| r.targets = vec!["y".into(), "y".into()], "x,y\n1,2\n", Usage, "target `y` is named twice");
+    fit_fails(
+        |_| {},
+        "x,y\n1,2\n2,NaN\n",
+        Data,
+        "line 3, column `y`: this is not a finite number",
+    );
+    fit_fails(
+        |_| {},
+        "x,y\n1,inf\n2,1\n",
+        Data,
+        "line 2, column `y`: this is not a finite number",
+    );
+    fit_fails(
+        |_| {},
+        "x,y\n1,\n2,1\n",
+        Data,
+        "line 2, column `y`: there is no value; every row needs one",
+    );
+    fit_fails(
+        |r| r.targets.clear(),
+        "x,y\n1,2\n",
+        Usage,
+        "no target column is named",
+    );
+    fit_fails(
+        |r| r.targets = vec!["y".into(), "y".into()],
+        "x,y\n1,2\n",
+        Usage,
+        "target `y` is named twice",
+    );
     fit_fails(
         |r| r.targets = vec!["price".into()],
         "x,y\n1,2\n",
@@ -58,10 +94,25 @@ fn targets() {
 
 #[test]
 fn classes() {
-    fit_fails(classify, "x,y\n1,a\n2,\n", Data, "line 3, column `y`: there is no class; every row needs one");
-    fit_fails(classify, "x,y\n1,a\n2,a\n", Data, "column `y` has only one class; at least two are needed");
+    fit_fails(
+        classify,
+        "x,y\n1,a\n2,\n",
+        Data,
+        "line 3, column `y`: there is no class; every row needs one",
+    );
+    fit_fails(
+        classify,
+        "x,y\n1,a\n2,a\n",
+        Data,
+        "column `y` has only one class; at least two are needed",
+    );
     let many: String = (0..1001).map(|at| format!("{at},c{at}\n")).collect();
-    fit_fails(classify, &format!("x,y\n{many}"), Data, "column `y` has more than 1000 classes");
+    fit_fails(
+        classify,
+        &format!("x,y\n{many}"),
+        Data,
+        "column `y` has more than 1000 classes",
+    );
     fit_fails(
         |r| r.positive = vec!["7".into()],
         "x,y\n1,4\n2,5\n",
@@ -84,12 +135,37 @@ fn ids_weights_and_rows() {
         Data,
         "row a occurs twice, on lines 2 and 4; every row needs an id of its own",
     );
-    fit_fails(id, "id,x,y\na,1,1\n,2,1\n", Data, "line 3, column `id`: there is no id; every row needs one");
-    fit_fails(id, "x,y\n1,1\n", NotFound, "there is no column `id`; the table has `x`, `y`");
+    fit_fails(
+        id,
+        "id,x,y\na,1,1\n,2,1\n",
+        Data,
+        "line 3, column `id`: there is no id; every row needs one",
+    );
+    fit_fails(
+        id,
+        "x,y\n1,1\n",
+        NotFound,
+        "there is no column `id`; the table has `x`, `y`",
+    );
     let weight = |r: &mut FitRequest| r.weight = Some("w".into());
-    fit_fails(weight, "w,x,y\n1,1,1\n-1,2,1\n", Data, "line 3, column `w`: a weight must be 0 or more");
-    fit_fails(weight, "w,x,y\n1,1,1\nheavy,2,1\n", Data, "line 3, column `w`: this is not a number");
-    fit_fails(|_| {}, "x,y\n", Data, "table.csv has no rows; at least one is needed");
+    fit_fails(
+        weight,
+        "w,x,y\n1,1,1\n-1,2,1\n",
+        Data,
+        "line 3, column `w`: a weight must be 0 or more",
+    );
+    fit_fails(
+        weight,
+        "w,x,y\n1,1,1\nheavy,2,1\n",
+        Data,
+        "line 3, column `w`: this is not a number",
+    );
+    fit_fails(
+        |_| {},
+        "x,y\n",
+        Data,
+        "table.csv has no rows; at least one is needed",
+    );
     fit_fails(
         |_| {},
         "y\n1\n",
@@ -114,17 +190,30 @@ fn svmlight_has_no_columns() {
     let bench = Bench::new();
     let mut request = FitRequest::new(Source::from_bytes("a.svm", "1 1:1\n", None).unwrap());
     request.targets = vec!["y".into()];
-    let message = "svmlight lines have no columns: the label is the target, rows are named by position";
-    fails(fit(&request, &bench.path("m"), false, &Silent), Usage, message);
+    let message =
+        "svmlight lines have no columns: the label is the target, rows are named by position";
+    fails(
+        fit(&request, &bench.path("m"), false, &Silent),
+        Usage,
+        message,
+    );
     request.targets.clear();
-    request.source = Source::from_bytes("a.svm", "nan 1:1\n", None).unwrap().into();
+    request.source = Source::from_bytes("a.svm", "nan 1:1\n", None)
+        .unwrap()
+        .into();
     fails(
         fit(&request, &bench.path("m"), false, &Silent),
         Data,
         "line 1, column `label`: this is not a finite number",
     );
-    request.source = Source::from_bytes("a.svm", "1 1:1\n2 1:nan\n", None).unwrap().into();
-    fails(fit(&request, &bench.path("m"), false, &Silent), Data, "line 2: a value is not a finite number");
+    request.source = Source::from_bytes("a.svm", "1 1:1\n2 1:nan\n", None)
+        .unwrap()
+        .into();
+    fails(
+        fit(&request, &bench.path("m"), false, &Silent),
+        Data,
+        "line 2: a value is not a finite number",
+    );
 }
 
 #[test]
@@ -150,25 +239,42 @@ fn forget_requests() {
     let known = lines(12)[0].id.clone();
     let before = std::fs::read(bench.path("model")).unwrap();
     let mut ask = |who: RowSelection, method: &str| {
-        engine.forget(&by_method(&who, &named_method(method, &[])?), &ForgetOptions::default())
+        engine.forget(
+            &by_method(&who, &named_method(method, &[])?),
+            &ForgetOptions::default(),
+        )
     };
     fails(ask(ids(&[]), "auto"), Usage, "the request names no row");
-    fails(ask(ids(&["nobody"]), "auto"), NotFound, "row nobody is not in this model");
+    fails(
+        ask(ids(&["nobody"]), "auto"),
+        NotFound,
+        "row nobody is not in this model",
+    );
     fails(
         ask(ids(&[&known, &known]), "auto"),
         Usage,
         &format!("row {known} is named twice; name each row once"),
     );
-    let error = fails(ask(ids(&[&known]), "magic"), Usage, "there is no method `magic`");
+    let error = fails(
+        ask(ids(&[&known]), "magic"),
+        Usage,
+        "there is no method `magic`",
+    );
     assert!(error.hint().unwrap().to_string().contains("auto"));
-    let subject =
-        |column: &str, value: &str| RowSelection::Subject { column: column.into(), value: value.into() };
+    let subject = |column: &str, value: &str| RowSelection::Subject {
+        column: column.into(),
+        value: value.into(),
+    };
     fails(
         ask(subject("colour", "red"), "auto"),
         NotFound,
         "the subject column of this model is `who`, not `colour`",
     );
-    fails(ask(subject("who", "p99"), "auto"), NotFound, "no row in this model has `p99` in column `who`");
+    fails(
+        ask(subject("who", "p99"), "auto"),
+        NotFound,
+        "no row in this model has `p99` in column `who`",
+    );
     let all: Vec<String> = lines(12).into_iter().map(|line| line.id).collect();
     fails(
         ask(RowSelection::Ids(all), "auto"),
@@ -187,14 +293,23 @@ fn positions_are_explained() {
             "row {id} is not in this model: it was fitted without an id column, so ids are positions 0…2"
         );
         fails(
-            engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()),
+            engine.forget(
+                &by_method(&ids(&[id]), &Method::default()),
+                &ForgetOptions::default(),
+            ),
             NotFound,
             &message,
         );
     }
-    let who = RowSelection::Subject { column: "x".into(), value: "1".into() };
+    let who = RowSelection::Subject {
+        column: "x".into(),
+        value: "1".into(),
+    };
     let error = fails(
-        engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()),
+        engine.forget(
+            &by_method(&who, &Method::default()),
+            &ForgetOptions::default(),
+        ),
         NotFound,
         "this model has no subject column, so rows cannot be found by `x`",
     );
@@ -211,11 +326,20 @@ fn rows_to_learn_and_to_amend() {
     let mut request = request(text, "y");
     (request.id, request.classify) = (Some("id".into()), true);
     let mut engine = bench.fit("model", &request);
-    engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &by_method(&ids(&["c"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     let today = &engine.summary().unwrap().changed_at[..10];
     let before = std::fs::read(bench.path("model")).unwrap();
     let mut learn = |text: &str| engine.learn(csv(text), &Silent);
-    fails(learn("id,x,y\ne,1,no\nb,2,yes\n"), Data, "line 3: row b is already in this model");
+    fails(
+        learn("id,x,y\ne,1,no\nb,2,yes\n"),
+        Data,
+        "line 3: row b is already in this model",
+    );
     let error = fails(
         learn("id,x,y\ne,1,no\nc,3,no\n"),
         Refused,
@@ -242,9 +366,17 @@ fn rows_to_learn_and_to_amend() {
         NotFound,
         "this table lacks column `id`, which the model was fitted on; it has `x`, `y`",
     );
-    fails(learn("id,x,y\n"), Data, "table.csv has no rows; at least one is needed");
+    fails(
+        learn("id,x,y\n"),
+        Data,
+        "table.csv has no rows; at least one is needed",
+    );
     let mut amend = |text: &str| engine.amend(csv(text), &Silent);
-    fails(amend("id,x,y\na,1,no\nz,1,no\n"), NotFound, "row z is not in this model");
+    fails(
+        amend("id,x,y\na,1,no\nz,1,no\n"),
+        NotFound,
+        "row z is not in this model",
+    );
     fails(
         amend("id,x,y\nc,1,no\n"),
         NotFound,

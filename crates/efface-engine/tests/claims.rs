@@ -14,7 +14,10 @@ const NEVER: f64 = 1e-300;
 
 /// Numbers that predict a price.
 fn prices(text: &str, model: impl Into<Recipe>) -> FitRequest {
-    FitRequest { model: model.into(), ..dense(text) }
+    FitRequest {
+        model: model.into(),
+        ..dense(text)
+    }
 }
 
 /// Numbers that predict a class.
@@ -32,17 +35,29 @@ fn requests(text: &str) -> Vec<FitRequest> {
         request.ignore.push("price".into());
         request
     };
-    let shards = Sharding { shards: 3, slices: 1, seed: 5, aggregation: None, threads: 1 };
+    let shards = Sharding {
+        shards: 3,
+        slices: 1,
+        seed: 5,
+        aggregation: None,
+        threads: 1,
+    };
     vec![
         prices(text, Ridge::new(1.0)),
         prices(text, Ridge::new(1.0).tolerance(NEVER)),
         stars(text, Softmax::new(0.5)),
         stars(text, Softmax::new(0.5).tolerance(NEVER)),
-        FitRequest { positive: vec!["4".into(), "5".into()], ..stars(text, Logistic::new(0.5)) },
+        FitRequest {
+            positive: vec!["4".into(), "5".into()],
+            ..stars(text, Logistic::new(0.5))
+        },
         stars(text, GaussianNb::default()),
         points(KMeans::quantised(3, 5.0)),
         points(KMeans::divided(3, 1, 4)),
-        FitRequest { sharding: Some(shards), ..prices(text, Ridge::new(1.0)) },
+        FitRequest {
+            sharding: Some(shards),
+            ..prices(text, Ridge::new(1.0))
+        },
     ]
 }
 
@@ -58,17 +73,27 @@ fn no_receipt_claims_exactness_beyond_its_bound() {
         for (method, at) in [("auto", 0), ("retrain", 2), ("auto", 4)] {
             let gone = ids(&[lines[at].id.as_str(), lines[at + 1].id.as_str()]);
             let report = engine
-                .forget(&by_method(&gone, &method.parse().unwrap()), &ForgetOptions::default())
+                .forget(
+                    &by_method(&gone, &method.parse().unwrap()),
+                    &ForgetOptions::default(),
+                )
                 .unwrap();
             assert_eq!(report.tolerance_missed, report.evidence.tolerance_missed());
         }
         let receipts = receipts(&engine);
         let kinds: Vec<RequestKind> = receipts.iter().map(|receipt| receipt.kind).collect();
-        assert_eq!(kinds[..3], [RequestKind::Fit, RequestKind::Learn, RequestKind::Amend]);
+        assert_eq!(
+            kinds[..3],
+            [RequestKind::Fit, RequestKind::Learn, RequestKind::Amend]
+        );
         let mut exact = 0;
         for receipt in &receipts {
             if let Some(ReceiptClaim::Exact { tolerance }) = receipt.claim {
-                let Some(DistanceBound { distance: Some(_), relative: Some(relative), .. }) = receipt.bound
+                let Some(DistanceBound {
+                    distance: Some(_),
+                    relative: Some(relative),
+                    ..
+                }) = receipt.bound
                 else {
                     unreachable!("a receipt without a bound was signed: {receipt:?}")
                 };
@@ -94,20 +119,45 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
     let text = table(&lines);
     let bench = Bench::new();
     let path = bench.path("model");
-    let fitted = fit(&prices(&text, Ridge::new(1.0).tolerance(NEVER)), &path, true, &Silent).unwrap();
-    assert_eq!((fitted.tolerance, fitted.tolerance_missed), (Some(NEVER), true));
+    let fitted = fit(
+        &prices(&text, Ridge::new(1.0).tolerance(NEVER)),
+        &path,
+        true,
+        &Silent,
+    )
+    .unwrap();
+    assert_eq!(
+        (fitted.tolerance, fitted.tolerance_missed),
+        (Some(NEVER), true)
+    );
     let mut engine = Engine::open(&path).unwrap();
     let named = efface_engine::ForgetRequest {
         id: Some("T-1".into()),
         ..efface_engine::ForgetRequest::new(ids(&[lines[3].id.as_str()]))
     };
     let report = engine.forget(&named, &ForgetOptions::default()).unwrap();
-    assert_eq!((report.claim.as_str(), report.outcome.name()), ("approximate", "erased"));
-    assert_eq!((report.tolerance, report.tolerance_missed), (Some(NEVER), true));
-    assert!(report.evidence.reason.as_ref().unwrap().contains("after retraining"));
+    assert_eq!(
+        (report.claim.as_str(), report.outcome.name()),
+        ("approximate", "erased")
+    );
+    assert_eq!(
+        (report.tolerance, report.tolerance_missed),
+        (Some(NEVER), true)
+    );
+    assert!(
+        report
+            .evidence
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains("after retraining")
+    );
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(
-        (&json["tolerance_missed"], &json["evidence"]["tolerance_missed"]),
+        (
+            &json["tolerance_missed"],
+            &json["evidence"]["tolerance_missed"]
+        ),
         (&true.into(), &true.into())
     );
     assert_eq!(json["evidence"]["claim"]["kind"], "approximate");
@@ -116,14 +166,30 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
     assert_eq!(again.evidence, report.evidence);
 
     // A request that names this tolerance fails and changes nothing.
-    let asked = Auto { tolerance: Some(NEVER) }.into();
+    let asked = Auto {
+        tolerance: Some(NEVER),
+    }
+    .into();
     let who = ids(&[lines[4].id.as_str()]);
-    assert!(engine.forget(&by_method(&who, &asked), &ForgetOptions::default()).is_err());
+    assert!(
+        engine
+            .forget(&by_method(&who, &asked), &ForgetOptions::default())
+            .is_err()
+    );
     assert_eq!(engine.summary().unwrap().rows, 39);
-    let wide = Auto { tolerance: Some(1e-3) }.into();
-    let report = engine.forget(&by_method(&who, &wide), &ForgetOptions::default()).unwrap();
+    let wide = Auto {
+        tolerance: Some(1e-3),
+    }
+    .into();
+    let report = engine
+        .forget(&by_method(&who, &wide), &ForgetOptions::default())
+        .unwrap();
     assert_eq!(
-        (report.claim.as_str(), report.tolerance, report.tolerance_missed),
+        (
+            report.claim.as_str(),
+            report.tolerance,
+            report.tolerance_missed
+        ),
         ("exact", Some(1e-3), false)
     );
 }
@@ -132,8 +198,15 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
 fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
     let lines = lines(60);
     let text = table(&lines);
-    let two = FitRequest { positive: vec!["4".into(), "5".into()], ..stars(&text, Logistic::new(0.5)) };
-    for request in [prices(&text, Ridge::new(1e-3)), two, stars(&text, Softmax::new(0.5))] {
+    let two = FitRequest {
+        positive: vec!["4".into(), "5".into()],
+        ..stars(&text, Logistic::new(0.5))
+    };
+    for request in [
+        prices(&text, Ridge::new(1e-3)),
+        two,
+        stars(&text, Softmax::new(0.5)),
+    ] {
         let bench = Bench::new();
         let mut engine = bench.fit("model", &request);
         let mut left = 60;
@@ -141,14 +214,23 @@ fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
             let who = ids(&[line.id.as_str()]);
             // A little less than the bound of the model as it would be stored, with the change folded in.
             let reached = engine
-                .forget(&by_method(&who, &Method::default()), &ForgetOptions::dry_run())
+                .forget(
+                    &by_method(&who, &Method::default()),
+                    &ForgetOptions::dry_run(),
+                )
                 .unwrap()
                 .evidence
                 .relative_bound;
-            let asked = Auto { tolerance: Some(0.999 * reached) }.into();
+            let asked = Auto {
+                tolerance: Some(0.999 * reached),
+            }
+            .into();
             match engine.forget(&by_method(&who, &asked), &ForgetOptions::default()) {
                 Ok(report) => {
-                    assert!(!report.tolerance_missed && report.evidence.relative_bound <= 0.999 * reached);
+                    assert!(
+                        !report.tolerance_missed
+                            && report.evidence.relative_bound <= 0.999 * reached
+                    );
                     left -= 1;
                 }
                 Err(error) => assert!(error.to_string().contains("the tolerance is"), "{error}"),

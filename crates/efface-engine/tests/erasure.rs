@@ -11,8 +11,16 @@ use efface_receipt::RequestOutcome;
 /// Words that no other row has.
 fn marked(at: usize, words: usize) -> Line {
     let id = format!("marker{at:04}id");
-    let text: Vec<String> = (0..words).map(|word| format!("marker{at:04}word{word}")).collect();
-    Line { cells: format!("{id},marker{at:04}who,1.5,1999,red,{},10,3\n", text.join(" ")), id }
+    let text: Vec<String> = (0..words)
+        .map(|word| format!("marker{at:04}word{word}"))
+        .collect();
+    Line {
+        cells: format!(
+            "{id},marker{at:04}who,1.5,1999,red,{},10,3\n",
+            text.join(" ")
+        ),
+        id,
+    }
 }
 
 #[test]
@@ -25,12 +33,30 @@ fn id_subject_and_words_are_gone_from_the_bytes() {
     for marker in ["marker0001id", "marker0001who", "marker0001word1"] {
         assert!(holds(&path, marker), "{marker}");
     }
-    let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
-    let report = engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()).unwrap();
+    let who = RowSelection::Subject {
+        column: "who".into(),
+        value: "marker0001who".into(),
+    };
+    let report = engine
+        .forget(
+            &by_method(&who, &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     assert_eq!(report.features_dropped, 3);
     assert!(!holds(&path, "marker0001"));
-    assert!(!engine.parameters().unwrap().features.iter().any(|name| name.contains("marker")));
-    assert_eq!(engine.summary().unwrap().features, engine.parameters().unwrap().features.len());
+    assert!(
+        !engine
+            .parameters()
+            .unwrap()
+            .features
+            .iter()
+            .any(|name| name.contains("marker"))
+    );
+    assert_eq!(
+        engine.summary().unwrap().features,
+        engine.parameters().unwrap().features.len()
+    );
 }
 
 /// Rows of every size come and go in every order, so that pages fill, split and empty; whatever was forgotten at any
@@ -47,7 +73,12 @@ fn a_long_life_leaves_nothing_behind() {
     let mut gone: Vec<usize> = Vec::new();
     let mut forget = |engine: &mut efface_engine::Engine, batch: Vec<usize>| {
         let names: Vec<&str> = batch.iter().map(|at| marked[*at].id.as_str()).collect();
-        engine.forget(&by_method(&ids(&names), &Method::default()), &ForgetOptions::default()).unwrap();
+        engine
+            .forget(
+                &by_method(&ids(&names), &Method::default()),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
         gone.extend(batch);
         let bytes = std::fs::read(&path).unwrap();
         let found = bytes
@@ -62,7 +93,9 @@ fn a_long_life_leaves_nothing_behind() {
         }
     };
     forget(&mut engine, (0..160).filter(|at| at % 3 == 0).collect());
-    engine.learn(csv(&table(&marked[160..200])), &Silent).unwrap();
+    engine
+        .learn(csv(&table(&marked[160..200])), &Silent)
+        .unwrap();
     forget(&mut engine, (0..60).filter(|at| at % 3 == 1).collect());
     // Corrected rows: the old content goes, and the new one stays out of its place.
     let fixed: Vec<Line> = (100..120)
@@ -82,7 +115,12 @@ fn a_long_life_leaves_nothing_behind() {
     engine.learn(csv(&table(&marked[200..])), &Silent).unwrap();
     forget(&mut engine, (200..240).rev().collect());
     forget(&mut engine, (160..199).collect());
-    assert!(std::fs::read(&path).unwrap().windows(10).any(|w| w == b"marker0199"));
+    assert!(
+        std::fs::read(&path)
+            .unwrap()
+            .windows(10)
+            .any(|w| w == b"marker0199")
+    );
 }
 
 #[test]
@@ -107,14 +145,23 @@ fn a_dry_run_changes_no_byte() {
     let mut engine = bench.fit("model", &sparse(&table(&lines)));
     let before = std::fs::read(bench.path("model")).unwrap();
     let dry = engine
-        .forget(&by_method(&ids(&[&lines[4].id]), &Method::default()), &ForgetOptions::dry_run())
+        .forget(
+            &by_method(&ids(&[&lines[4].id]), &Method::default()),
+            &ForgetOptions::dry_run(),
+        )
         .unwrap();
     assert!(dry.dry_run);
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
     let done = engine
-        .forget(&by_method(&ids(&[&lines[4].id]), &Method::default()), &ForgetOptions::default())
+        .forget(
+            &by_method(&ids(&[&lines[4].id]), &Method::default()),
+            &ForgetOptions::default(),
+        )
         .unwrap();
-    assert_eq!((dry.rows, dry.bound, dry.evidence), (done.rows, done.bound, done.evidence));
+    assert_eq!(
+        (dry.rows, dry.bound, dry.evidence),
+        (done.rows, done.bound, done.evidence)
+    );
 }
 
 #[test]
@@ -129,24 +176,44 @@ fn a_class_that_would_be_emptied_is_named_in_no_message_and_no_receipt() {
     (request.id, request.model) = (Some("id".into()), efface::Softmax::new(1.0).into());
     let mut engine = bench.fit("model", &request);
     let alone = by_method(&ids(&["last"]), &Method::default());
-    let error = engine.forget(&alone, &ForgetOptions::default()).unwrap_err();
-    assert!(matches!(&error, Error::ClassEmptied { class } if class == "odd one"), "{error:?}");
-    assert!(error.to_string().contains("last row of a class") && !error.to_string().contains("odd one"));
+    let error = engine
+        .forget(&alone, &ForgetOptions::default())
+        .unwrap_err();
+    assert!(
+        matches!(&error, Error::ClassEmptied { class } if class == "odd one"),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().contains("last row of a class") && !error.to_string().contains("odd one")
+    );
     assert_eq!(error.kind(), ErrorKind::Refused);
     // A request with a name is answered by a receipt, and one that came with it is done.
     let named = |id: &str, row: &str| ForgetRequest {
         id: Some(id.into()),
         ..by_method(&ids(&[row]), &Method::default())
     };
-    let answers = engine.forget(&vec![named("T-1", "last"), named("T-2", "r3")], &ForgetOptions::default());
-    let [refused, done] = &answers[..] else { panic!("{answers:?}") };
+    let answers = engine.forget(
+        &vec![named("T-1", "last"), named("T-2", "r3")],
+        &ForgetOptions::default(),
+    );
+    let [refused, done] = &answers[..] else {
+        panic!("{answers:?}")
+    };
     let refused = refused.as_ref().unwrap();
     assert_eq!(refused.outcome, RequestOutcome::Refused);
     assert_eq!(done.as_ref().unwrap().outcome, RequestOutcome::Erased);
-    let told =
-        serde_json::to_string(&engine.bundle(&refused.receipt.as_ref().unwrap().id).unwrap().signed.receipt)
-            .unwrap();
-    assert!(told.contains("last row of a class") && !told.contains("odd one"), "{told}");
+    let told = serde_json::to_string(
+        &engine
+            .bundle(&refused.receipt.as_ref().unwrap().id)
+            .unwrap()
+            .signed
+            .receipt,
+    )
+    .unwrap();
+    assert!(
+        told.contains("last row of a class") && !told.contains("odd one"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -156,11 +223,21 @@ fn what_cannot_be_taken_out_is_listed() {
     let mut request = request(text, "y");
     (request.id, request.text, request.classify) = (Some("id".into()), vec!["text".into()], true);
     let mut engine = bench.fit("model", &request);
-    let report =
-        engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
+    let report = engine
+        .forget(
+            &by_method(&ids(&["c"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     let list = &report.evidence.not_covered;
     // Of the word that the row alone held nothing is left to list: its place says nothing about it.
     assert_eq!(*list, [NotCovered::EmptyClasses { classes: 1 }]);
-    assert_eq!(report.evidence.kept_beside, [NotCovered::ForgottenIds, NotCovered::StorageBlocks]);
-    assert_eq!(engine.summary().unwrap().not_covered, report.evidence.not_covered);
+    assert_eq!(
+        report.evidence.kept_beside,
+        [NotCovered::ForgottenIds, NotCovered::StorageBlocks]
+    );
+    assert_eq!(
+        engine.summary().unwrap().not_covered,
+        report.evidence.not_covered
+    );
 }

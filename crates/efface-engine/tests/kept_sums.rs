@@ -7,13 +7,17 @@ mod common;
 use common::*;
 use efface::features::{ColumnScale, FeatureExpansion};
 use efface::{GaussianNb, Logistic, Method, MultinomialNb, NotCovered, Ridge};
-use efface_engine::{ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent};
+use efface_engine::{
+    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent,
+};
 
 /// Rows of four numbers with unlike spreads and means, a level, a weight, a number and a class to predict.
 fn rows(count: usize) -> Vec<String> {
     let mut state = 5_u64;
     let mut next = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     (0..count)
@@ -29,7 +33,10 @@ fn rows(count: usize) -> Vec<String> {
             let class = ["a", "a", "a", "b", "b", "c"][next(6) as usize];
             let [p, q, r, s] = numbers;
             let colour = ["red", "blue"][next(2) as usize];
-            format!("r{at},{p},{q},{r},{s},{colour},{},{price},{class}\n", 1 + next(3))
+            format!(
+                "r{at},{p},{q},{r},{s},{colour},{},{price},{class}\n",
+                1 + next(3)
+            )
         })
         .collect()
 }
@@ -44,7 +51,12 @@ fn fitted(bench: &Bench, name: &str, rows: &[String], ask: fn(&mut FitRequest)) 
     asked.model = Ridge::new(0.5).into();
     ask(&mut asked);
     for column in ["w", "price", "class"] {
-        if !asked.targets.iter().chain(&asked.weight).any(|used| used == column) {
+        if !asked
+            .targets
+            .iter()
+            .chain(&asked.weight)
+            .any(|used| used == column)
+        {
             asked.ignore.push(column.into());
         }
     }
@@ -84,11 +96,14 @@ const SUMMED: &[Asked] = &[
         request.steps.scale = ColumnScale::Standard;
         components(request, 3, true);
     }),
-    ("ridge of components with classes that count more", |request| {
-        balanced(request);
-        request.class_weight = Some(ClassWeight::Listed(vec![("b".into(), 3.0)]));
-        components(request, 2, true);
-    }),
+    (
+        "ridge of components with classes that count more",
+        |request| {
+            balanced(request);
+            request.class_weight = Some(ClassWeight::Listed(vec![("b".into(), 3.0)]));
+            components(request, 2, true);
+        },
+    ),
     ("balanced Gaussian naive Bayes", |request| {
         balanced(request);
         request.model = GaussianNb::default().into();
@@ -102,11 +117,16 @@ const SUMMED: &[Asked] = &[
 ];
 
 fn forget(engine: &mut Engine, gone: &[&str], method: &Method) -> efface_engine::ChangeReport {
-    engine.forget(&by_method(&ids(gone), method), &ForgetOptions::default()).unwrap()
+    engine
+        .forget(&by_method(&ids(gone), method), &ForgetOptions::default())
+        .unwrap()
 }
 
 fn without(rows: &[String], gone: &[&str]) -> Vec<String> {
-    rows.iter().filter(|row| !gone.iter().any(|id| row.starts_with(&format!("{id},")))).cloned().collect()
+    rows.iter()
+        .filter(|row| !gone.iter().any(|id| row.starts_with(&format!("{id},"))))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -120,9 +140,15 @@ fn no_row_that_stays_is_read() {
         for gone in [vec!["r7"], vec!["r0", "r190", "r33"], vec!["r8"]] {
             let report = forget(&mut engine, &gone, &Method::default());
             assert_eq!(report.claim, "exact", "{name}: {report:?}");
-            assert!(from_sums(report.evidence.rows_read, gone.len()), "{name}: {report:?}");
+            assert!(
+                from_sums(report.evidence.rows_read, gone.len()),
+                "{name}: {report:?}"
+            );
             let reason = report.evidence.reason.as_ref().unwrap();
-            assert!(reason.contains("kept sums") || at >= CERTAIN, "{name}: {report:?}");
+            assert!(
+                reason.contains("kept sums") || at >= CERTAIN,
+                "{name}: {report:?}"
+            );
             assert!(report.evidence.not_covered.is_empty(), "{name}: {report:?}");
             left = without(&left, &gone);
             assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
@@ -130,12 +156,19 @@ fn no_row_that_stays_is_read() {
             engine = Engine::open(&bench.path("model")).unwrap();
         }
         let arriving = "n1,2004,9,1,0.2,red,2,7,b\nn2,2001,3,2,0.5,blue,1,3,c\n";
-        let report = engine.learn(csv(&(COLUMNS.to_owned() + arriving)), &Silent).unwrap();
-        assert!(from_sums(report.evidence.rows_read, 2), "{name}: {report:?}");
+        let report = engine
+            .learn(csv(&(COLUMNS.to_owned() + arriving)), &Silent)
+            .unwrap();
+        assert!(
+            from_sums(report.evidence.rows_read, 2),
+            "{name}: {report:?}"
+        );
         left.extend(arriving.split_inclusive('\n').map(String::from));
         assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
         let mended = "r5,2003,8,1,0.3,blue,1,6,a\n";
-        engine.amend(csv(&(COLUMNS.to_owned() + mended)), &Silent).unwrap();
+        engine
+            .amend(csv(&(COLUMNS.to_owned() + mended)), &Silent)
+            .unwrap();
         left = without(&left, &["r5"]);
         left.push(mended.into());
         assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
@@ -143,11 +176,17 @@ fn no_row_that_stays_is_read() {
         let retrained = forget(&mut engine, &["r20"], &Method::Retrain);
         assert_eq!(retrained.evidence.rows_read, left.len() - 1, "{name}");
         let report = forget(&mut engine, &["r21"], &Method::default());
-        assert!(from_sums(report.evidence.rows_read, 1), "{name}: {report:?}");
+        assert!(
+            from_sums(report.evidence.rows_read, 1),
+            "{name}: {report:?}"
+        );
         left = without(&left, &["r20", "r21"]);
         assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
         let checks = engine.verify_rows(None, true).unwrap();
-        assert!(checks.iter().all(|check| check.passed), "{name}: {checks:?}");
+        assert!(
+            checks.iter().all(|check| check.passed),
+            "{name}: {checks:?}"
+        );
     }
 }
 
@@ -165,10 +204,19 @@ fn a_classifier_of_components_says_what_was_read() {
     let all = rows(150);
     let mut engine = fitted(&bench, "model", &all, ask);
     let report = forget(&mut engine, &["r7"], &Method::default());
-    assert_eq!((report.method.as_str(), report.evidence.rows_read), ("retrain", 149));
+    assert_eq!(
+        (report.method.as_str(), report.evidence.rows_read),
+        ("retrain", 149)
+    );
     let reason = report.evidence.reason.as_ref().unwrap();
-    assert!(reason.contains("components of the features follow from kept sums"), "{reason}");
-    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r7"]), ask));
+    assert!(
+        reason.contains("components of the features follow from kept sums"),
+        "{reason}"
+    );
+    assert_close(
+        &engine,
+        &fitted(&bench, "fresh", &without(&all, &["r7"]), ask),
+    );
 }
 
 /// A row that dwarfed the others has cost the sums digits that only the rows still have.
@@ -185,8 +233,14 @@ fn sums_that_lost_their_digits_are_made_anew() {
         assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
         let report = forget(&mut engine, &["r3"], &Method::default());
         // Few rows of a column far from 0 leave a bound near the tolerance, which the rows then make small again.
-        assert!(report.evidence.rows_read == 1 || name.starts_with("balanced"), "{name}: {report:?}");
-        assert_close(&engine, &fitted(&bench, "fresh", &without(&left, &["r3"]), *ask));
+        assert!(
+            report.evidence.rows_read == 1 || name.starts_with("balanced"),
+            "{name}: {report:?}"
+        );
+        assert_close(
+            &engine,
+            &fitted(&bench, "fresh", &without(&left, &["r3"]), *ask),
+        );
     }
 }
 
@@ -197,16 +251,34 @@ fn sums_do_not_outlive_a_method_that_keeps_the_features() {
     let (_, ask) = SUMMED[0];
     let all = rows(120);
     let mut engine = fitted(&bench, "model", &all, ask);
-    let later = PolicyChange { settle_after: Some(9), ..PolicyChange::default() };
+    let later = PolicyChange {
+        settle_after: Some(9),
+        ..PolicyChange::default()
+    };
     engine.set_policy(&later).unwrap();
     let report = forget(&mut engine, &["r1"], &Method::named("influence").unwrap());
-    assert!(report.evidence.not_covered.contains(&NotCovered::FeatureComponents), "{report:?}");
+    assert!(
+        report
+            .evidence
+            .not_covered
+            .contains(&NotCovered::FeatureComponents),
+        "{report:?}"
+    );
     let report = forget(&mut engine, &["r2"], &Method::default());
-    assert!(report.evidence.rows_read > 100 && report.evidence.not_covered.is_empty(), "{report:?}");
-    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r1", "r2"]), ask));
+    assert!(
+        report.evidence.rows_read > 100 && report.evidence.not_covered.is_empty(),
+        "{report:?}"
+    );
+    assert_close(
+        &engine,
+        &fitted(&bench, "fresh", &without(&all, &["r1", "r2"]), ask),
+    );
     let report = forget(&mut engine, &["r3"], &Method::default());
     assert_eq!(report.evidence.rows_read, 1, "{report:?}");
-    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r1", "r2", "r3"]), ask));
+    assert_close(
+        &engine,
+        &fitted(&bench, "fresh", &without(&all, &["r1", "r2", "r3"]), ask),
+    );
 }
 
 /// Where other words are chosen, columns become constant, or gaps are filled with another mean, the rows are read.
@@ -238,7 +310,10 @@ fn features_that_change_otherwise_are_read_from_the_rows() {
     let mut engine = fitted(&bench, "classes", &classes, ask);
     let report = forget(&mut engine, &["last"], &Method::default());
     assert_eq!(report.evidence.rows_read, 1, "{report:?}");
-    assert_eq!(report.evidence.not_covered, [NotCovered::EmptyClasses { classes: 1 }]);
+    assert_eq!(
+        report.evidence.not_covered,
+        [NotCovered::EmptyClasses { classes: 1 }]
+    );
 }
 
 /// Sums that are not whole, or of another model, are damage and nothing else, also where the owner of the key signed them.
@@ -253,15 +328,30 @@ fn damaged_sums_are_told() {
     let other = part(&bench.path("other"), "sums");
     let mut lying = sums.clone();
     lying[0] ^= 0x40;
-    for bytes in [&sums[..sums.len() - 1], &sums[..9], &[][..], &lying[..], &other[..]] {
+    for bytes in [
+        &sums[..sums.len() - 1],
+        &sums[..9],
+        &[][..],
+        &lying[..],
+        &other[..],
+    ] {
         forge(&path, "sums", bytes);
         let mut engine = Engine::open(&path).unwrap();
         let request = by_method(&ids(&["r3"]), &Method::default());
-        let found = engine.forget(&request, &ForgetOptions { dry_run: true, ..ForgetOptions::default() });
+        let found = engine.forget(
+            &request,
+            &ForgetOptions {
+                dry_run: true,
+                ..ForgetOptions::default()
+            },
+        );
         match found {
             Err(error) => assert_eq!(error.kind(), ErrorKind::BadModel, "{error}"),
             // Sums of other features are of no use, and the rows are read.
-            Ok(report) => assert!(report.evidence.rows_read >= 59 && bytes == other, "{report:?}"),
+            Ok(report) => assert!(
+                report.evidence.rows_read >= 59 && bytes == other,
+                "{report:?}"
+            ),
         }
     }
 }

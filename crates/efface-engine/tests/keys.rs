@@ -1,5 +1,8 @@
 //! Keys that hand over, are lost and found again, and sign from elsewhere.
-#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
 
 mod common;
 
@@ -21,24 +24,54 @@ fn bench() -> (Bench, Engine, Vec<Line>) {
 fn a_rotation_may_name_another_recovery_key() {
     let (bench, mut engine, all) = bench();
     let safe = bench.path("safe");
-    let lost = KeyRotation { recover: Some(safe.clone()), ..KeyRotation::default() };
-    assert!(engine.rotate_key(&lost).unwrap_err().to_string().contains("no recovery key"));
-    engine.rotate_key(&KeyRotation { recovery_key: Some(safe.clone()), ..KeyRotation::default() }).unwrap();
-    engine.forget(&by_id(&all[0].id), &ForgetOptions::default()).unwrap();
+    let lost = KeyRotation {
+        recover: Some(safe.clone()),
+        ..KeyRotation::default()
+    };
+    assert!(
+        engine
+            .rotate_key(&lost)
+            .unwrap_err()
+            .to_string()
+            .contains("no recovery key")
+    );
+    engine
+        .rotate_key(&KeyRotation {
+            recovery_key: Some(safe.clone()),
+            ..KeyRotation::default()
+        })
+        .unwrap();
+    engine
+        .forget(&by_id(&all[0].id), &ForgetOptions::default())
+        .unwrap();
     std::fs::remove_file(efface_engine::files::key_path(&bench.path("model"))).unwrap();
-    assert!(matches!(engine.forget(&by_id(&all[1].id), &ForgetOptions::default()), Err(Error::Key { .. })));
+    assert!(matches!(
+        engine.forget(&by_id(&all[1].id), &ForgetOptions::default()),
+        Err(Error::Key { .. })
+    ));
     engine.rotate_key(&lost).unwrap();
-    engine.forget(&by_id(&all[1].id), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(&by_id(&all[1].id), &ForgetOptions::default())
+        .unwrap();
     sound(&engine);
     let keys = engine.public_keys().unwrap();
-    assert_eq!(keys.iter().map(|key| key.last).collect::<Vec<_>>(), [Some(1), Some(3), None]);
+    assert_eq!(
+        keys.iter().map(|key| key.last).collect::<Vec<_>>(),
+        [Some(1), Some(3), None]
+    );
     // A stranger's recovery key takes nothing over.
     let other = bench.path("other-safe");
     let mut stranger = bench.fit("other", &sparse(&table(&lines(30))));
     stranger
-        .rotate_key(&KeyRotation { recovery_key: Some(other.clone()), ..KeyRotation::default() })
+        .rotate_key(&KeyRotation {
+            recovery_key: Some(other.clone()),
+            ..KeyRotation::default()
+        })
         .unwrap();
-    let theft = KeyRotation { recover: Some(other), ..KeyRotation::default() };
+    let theft = KeyRotation {
+        recover: Some(other),
+        ..KeyRotation::default()
+    };
     assert!(matches!(engine.rotate_key(&theft), Err(Error::Key { .. })));
     sound(&engine);
 }
@@ -66,7 +99,11 @@ fn agent(socket: &std::path::Path, secret: efface_receipt::SecretKey) {
                 // The key and the message, each after its length.
                 let message = &request[1 + 4 + blob.len() + 4..request.len() - 4];
                 let signature = secret.sign(message).unwrap().0;
-                [vec![14], text(&[text(b"ssh-ed25519"), text(&signature)].concat())].concat()
+                [
+                    vec![14],
+                    text(&[text(b"ssh-ed25519"), text(&signature)].concat()),
+                ]
+                .concat()
             };
             stream.write_all(&text(&answer)).unwrap();
         }
@@ -78,20 +115,50 @@ fn agent(socket: &std::path::Path, secret: efface_receipt::SecretKey) {
 fn an_agent_signs_and_no_key_lies_beside_the_model() {
     let (bench, mut engine, all) = bench();
     let socket = bench.path("agent");
-    agent(&socket, efface_receipt::SecretKey::from_seed("agent", &[3; 32]).unwrap());
+    agent(
+        &socket,
+        efface_receipt::SecretKey::from_seed("agent", &[3; 32]).unwrap(),
+    );
     let place = KeyPlace::Agent(socket);
-    engine.rotate_key(&KeyRotation { place: place.clone(), ..KeyRotation::default() }).unwrap();
+    engine
+        .rotate_key(&KeyRotation {
+            place: place.clone(),
+            ..KeyRotation::default()
+        })
+        .unwrap();
     let kept = std::fs::read_to_string(files::key_path(&bench.path("model"))).unwrap();
-    assert!(!kept.contains("PRIVATE+KEY+") && kept.contains("NOISE+SEED+"), "the noise seed alone is left");
-    let refused = engine.forget(&by_id(&all[0].id), &ForgetOptions::default()).unwrap_err();
-    assert!(refused.to_string().contains("it holds no key of this model"), "{refused}");
-    engine.set_key_access(KeyAccess { place, passphrase: None, beside: None });
-    engine.forget(&by_id(&all[0].id), &ForgetOptions::default()).unwrap();
+    assert!(
+        !kept.contains("PRIVATE+KEY+") && kept.contains("NOISE+SEED+"),
+        "the noise seed alone is left"
+    );
+    let refused = engine
+        .forget(&by_id(&all[0].id), &ForgetOptions::default())
+        .unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("it holds no key of this model"),
+        "{refused}"
+    );
+    engine.set_key_access(KeyAccess {
+        place,
+        passphrase: None,
+        beside: None,
+    });
+    engine
+        .forget(&by_id(&all[0].id), &ForgetOptions::default())
+        .unwrap();
     sound(&engine);
     // An agent that is gone changes nothing.
     let gone = KeyPlace::Agent(bench.path("no-agent"));
-    engine.set_key_access(KeyAccess { place: gone, passphrase: None, beside: None });
-    let refused = engine.forget(&by_id(&all[1].id), &ForgetOptions::default()).unwrap_err();
+    engine.set_key_access(KeyAccess {
+        place: gone,
+        passphrase: None,
+        beside: None,
+    });
+    let refused = engine
+        .forget(&by_id(&all[1].id), &ForgetOptions::default())
+        .unwrap_err();
     assert!(matches!(refused, Error::Signing { .. }), "{refused}");
     sound(&engine);
 }

@@ -9,7 +9,8 @@ use common::*;
 use efface::features::{ColumnScale, TermWeighting, WordSource};
 use efface::{KMeans, Logistic, Method, NotCovered, Recipe};
 use efface_engine::{
-    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent, SuppressionScope,
+    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent,
+    SuppressionScope,
 };
 use pipeline_list::*;
 use proptest::prelude::*;
@@ -20,12 +21,18 @@ const COLUMNS: &str = "id,size,age,colour,words,price,liked,stars\n";
 fn lines(count: usize) -> Vec<Line> {
     let mut state = 11_u64;
     let mut next = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let line = |at: usize| {
         let size = next(1000) as f64 / 7.0;
-        let age = if next(5) == 0 { String::new() } else { next(70).to_string() };
+        let age = if next(5) == 0 {
+            String::new()
+        } else {
+            next(70).to_string()
+        };
         let colour = ["red", "blue", "grey", "rare0", "rare1", "rare2"]
             [next(3 + 3 * u64::from(at.is_multiple_of(5))) as usize];
         let mut words: Vec<String> = (0..4).map(|_| format!("word{}", next(12))).collect();
@@ -35,7 +42,10 @@ fn lines(count: usize) -> Vec<Line> {
         let id = format!("r{at}");
         let stars = 1 + next(3);
         Line {
-            cells: format!("{id},{size},{age},{colour},{},{price},{liked},{stars}\n", words.join(" ")),
+            cells: format!(
+                "{id},{size},{age},{colour},{},{price},{liked},{stars}\n",
+                words.join(" ")
+            ),
             id,
         }
     };
@@ -43,7 +53,9 @@ fn lines(count: usize) -> Vec<Line> {
 }
 
 fn text(lines: &[&Line]) -> String {
-    lines.iter().fold(COLUMNS.to_owned(), |text, line| text + &line.cells)
+    lines
+        .iter()
+        .fold(COLUMNS.to_owned(), |text, line| text + &line.cells)
 }
 
 fn asked(rows: &[&Line], (_, ask): &Pipeline) -> FitRequest {
@@ -52,7 +64,9 @@ fn asked(rows: &[&Line], (_, ask): &Pipeline) -> FitRequest {
     ask(&mut asked);
     if !asked.targets.is_empty() {
         let targets = ["price", "liked", "stars"].map(String::from);
-        asked.ignore.extend(targets.into_iter().filter(|name| *name != asked.targets[0]));
+        asked
+            .ignore
+            .extend(targets.into_iter().filter(|name| *name != asked.targets[0]));
     }
     if !asked.text.is_empty() {
         asked.ignore.clear();
@@ -72,30 +86,55 @@ fn same(engine: &Engine, rows: &[&Line], pipeline: &Pipeline, tolerance: f64) {
     let found = named(engine);
     let wanted = named(&fresh);
     let name = pipeline.0;
-    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{name}");
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        wanted.keys().collect::<Vec<_>>(),
+        "{name}"
+    );
     for (parameter, values) in &found {
         for (x, y) in values.iter().zip(&wanted[parameter]) {
-            assert!((x - y).abs() <= tolerance * (1.0 + y.abs()), "{name}: {parameter}: {x} and {y}");
+            assert!(
+                (x - y).abs() <= tolerance * (1.0 + y.abs()),
+                "{name}: {parameter}: {x} and {y}"
+            );
         }
     }
     let scores = |engine: &Engine| predictions(engine, &text(rows));
     for (a, b) in scores(engine).iter().zip(&scores(&fresh)) {
         assert_eq!(a.label, b.label, "{name}");
-        let near =
-            a.scores.iter().zip(&b.scores).all(|(x, y)| (x - y).abs() <= 10.0 * tolerance * (1.0 + y.abs()));
+        let near = a
+            .scores
+            .iter()
+            .zip(&b.scores)
+            .all(|(x, y)| (x - y).abs() <= 10.0 * tolerance * (1.0 + y.abs()));
         assert!(near, "{name}: {:?} and {:?}", a.scores, b.scores);
     }
     let summary = engine.summary().unwrap();
-    assert_eq!(summary.feature_columns, fresh.summary().unwrap().feature_columns, "{name}");
-    assert!(covered(&summary.not_covered), "{name}: {:?}", summary.not_covered);
+    assert_eq!(
+        summary.feature_columns,
+        fresh.summary().unwrap().feature_columns,
+        "{name}"
+    );
+    assert!(
+        covered(&summary.not_covered),
+        "{name}: {:?}",
+        summary.not_covered
+    );
     let checks = engine.verify_rows(None, true).unwrap();
-    assert!(checks.iter().all(|check| check.passed), "{name}: {checks:?}");
+    assert!(
+        checks.iter().all(|check| check.passed),
+        "{name}: {checks:?}"
+    );
 }
 
 /// How far parameters may lie from those of a new fit: classifiers are trained up to their tolerance.
 fn tolerance(pipeline: &Pipeline) -> f64 {
     let trained = ["logistic", "softmax", "svm", "Poisson"];
-    if trained.iter().any(|name| pipeline.0.starts_with(name)) { 1e-8 } else { 1e-10 }
+    if trained.iter().any(|name| pipeline.0.starts_with(name)) {
+        1e-8
+    } else {
+        1e-10
+    }
 }
 
 #[test]
@@ -108,17 +147,40 @@ fn a_pipeline_without_rows_is_the_pipeline_of_the_others() {
         let mut left = all.clone();
         for gone in [vec!["r7"], vec!["r0", "r55", "r20"], vec!["r33"]] {
             let report = engine
-                .forget(&by_method(&ids(&gone), &Method::default()), &ForgetOptions::default())
+                .forget(
+                    &by_method(&ids(&gone), &Method::default()),
+                    &ForgetOptions::default(),
+                )
                 .unwrap();
             // Newton steps on a classifier reach the tolerance, and promise no more.
             let is_classifier = tolerance(pipeline) > 1e-10;
-            assert!(report.claim == "exact" || is_classifier, "{}: {report:?}", pipeline.0);
+            assert!(
+                report.claim == "exact" || is_classifier,
+                "{}: {report:?}",
+                pipeline.0
+            );
             assert!(!report.tolerance_missed, "{}: {report:?}", pipeline.0);
-            assert!(covered(&report.evidence.not_covered), "{}: {report:?}", pipeline.0);
+            assert!(
+                covered(&report.evidence.not_covered),
+                "{}: {report:?}",
+                pipeline.0
+            );
             let is_exact = report.claim == "exact";
-            assert!(!is_exact || report.evidence.not_covered.is_empty(), "{}: {report:?}", pipeline.0);
-            let kept: Vec<&str> = report.evidence.kept_beside.iter().map(NotCovered::code).collect();
-            assert!(kept.contains(&"forgotten_ids") && kept.contains(&"storage_blocks"), "{kept:?}");
+            assert!(
+                !is_exact || report.evidence.not_covered.is_empty(),
+                "{}: {report:?}",
+                pipeline.0
+            );
+            let kept: Vec<&str> = report
+                .evidence
+                .kept_beside
+                .iter()
+                .map(NotCovered::code)
+                .collect();
+            assert!(
+                kept.contains(&"forgotten_ids") && kept.contains(&"storage_blocks"),
+                "{kept:?}"
+            );
             left.retain(|line| !gone.contains(&line.id.as_str()));
             same(&engine, &left, pipeline, tolerance(pipeline));
         }
@@ -138,11 +200,18 @@ fn rows_that_join_and_change_have_a_say_in_the_features() {
         same(&engine, &all, pipeline, tolerance(pipeline));
         let mended: Vec<Line> = rows[3..5]
             .iter()
-            .map(|line| Line { id: line.id.clone(), cells: line.cells.replace("word1", "novel") })
+            .map(|line| Line {
+                id: line.id.clone(),
+                cells: line.cells.replace("word1", "novel"),
+            })
             .collect();
-        engine.amend(csv(&text(&mended.iter().collect::<Vec<_>>())), &Silent).unwrap();
-        let after: Vec<&Line> =
-            rows.iter().map(|line| mended.iter().find(|new| new.id == line.id).unwrap_or(line)).collect();
+        engine
+            .amend(csv(&text(&mended.iter().collect::<Vec<_>>())), &Silent)
+            .unwrap();
+        let after: Vec<&Line> = rows
+            .iter()
+            .map(|line| mended.iter().find(|new| new.id == line.id).unwrap_or(line))
+            .collect();
         same(&engine, &after, pipeline, tolerance(pipeline));
     }
 }
@@ -162,7 +231,12 @@ fn rows_may_wait_to_be_scrubbed_where_the_features_stay() {
         engine.set_policy(&policy).unwrap();
         let mut left = all.clone();
         for gone in ["r8", "r9", "r10", "r41"] {
-            engine.forget(&by_method(&ids(&[gone]), &Method::default()), &ForgetOptions::default()).unwrap();
+            engine
+                .forget(
+                    &by_method(&ids(&[gone]), &Method::default()),
+                    &ForgetOptions::default(),
+                )
+                .unwrap();
             left.retain(|line| line.id != gone);
             let mut again = Engine::open(&bench.path("model")).unwrap();
             same(&again, &left, pipeline, 1e-10);
@@ -183,12 +257,32 @@ fn a_method_that_keeps_the_features_says_so_and_the_next_one_follows() {
     let all: Vec<&Line> = rows.iter().collect();
     let mut engine = bench.fit("model", &asked(&all, pipeline));
     let influence = Method::named("influence").unwrap();
-    let report = engine.forget(&by_method(&ids(&["r7"]), &influence), &ForgetOptions::default()).unwrap();
-    let scales = ["age", "size"].map(|column| NotCovered::FeatureScale { column: column.into() });
-    assert!(scales.iter().all(|scale| report.evidence.not_covered.contains(scale)), "{report:?}");
+    let report = engine
+        .forget(
+            &by_method(&ids(&["r7"]), &influence),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
+    let scales = ["age", "size"].map(|column| NotCovered::FeatureScale {
+        column: column.into(),
+    });
+    assert!(
+        scales
+            .iter()
+            .all(|scale| report.evidence.not_covered.contains(scale)),
+        "{report:?}"
+    );
     assert_eq!(report.claim, "approximate");
-    engine.forget(&by_method(&ids(&["r8"]), &Method::default()), &ForgetOptions::default()).unwrap();
-    let left: Vec<&Line> = all.into_iter().filter(|line| line.id != "r7" && line.id != "r8").collect();
+    engine
+        .forget(
+            &by_method(&ids(&["r8"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
+    let left: Vec<&Line> = all
+        .into_iter()
+        .filter(|line| line.id != "r7" && line.id != "r8")
+        .collect();
     same(&engine, &left, pipeline, 1e-10);
 }
 
@@ -200,10 +294,18 @@ fn features_that_would_all_go_are_kept_and_said() {
     asked.text = vec!["note".into()];
     let mut engine = bench.fit("model", &asked);
     let before = named(&engine);
-    let refused = engine.forget(&by_method(&ids(&["a"]), &Method::default()), &ForgetOptions::default());
+    let refused = engine.forget(
+        &by_method(&ids(&["a"]), &Method::default()),
+        &ForgetOptions::default(),
+    );
     let error = refused.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.to_string().contains("no word of column `note` is left"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("no word of column `note` is left"),
+        "{error}"
+    );
     assert_eq!(named(&engine), before);
     assert_eq!(engine.summary().unwrap().rows, 3);
 }
@@ -232,13 +334,17 @@ fn scales_change_without_reading_the_rows() {
         request.text = vec!["words".into()];
         request.ignore.clear();
         request.words = WordSource::Learned(1000);
-        request.steps.words.weighting = Some(TermWeighting { normalised: false, ..TermWeighting::default() });
+        request.steps.words.weighting = Some(TermWeighting {
+            normalised: false,
+            ..TermWeighting::default()
+        });
     };
     // The words of a row are always five, so that their columns nearly add up to the constant's: after the first request the
     // bound passes the tolerance, and the rows are read.
-    for (ask, name, gone) in
-        [(standard as fn(&mut FitRequest), "standard", vec![40, 3, 71]), (weights, "weights", vec![40])]
-    {
+    for (ask, name, gone) in [
+        (standard as fn(&mut FitRequest), "standard", vec![40, 3, 71]),
+        (weights, "weights", vec![40]),
+    ] {
         let bench = Bench::new();
         let mut engine = fitted(&bench, "model", &rows, ask);
         let mut left = rows.clone();
@@ -247,9 +353,16 @@ fn scales_change_without_reading_the_rows() {
             left.retain(|row| !row.starts_with(&format!("{gone},")));
             let request = by_method(&ids(&[gone.as_str()]), &Method::default());
             let report = engine.forget(&request, &ForgetOptions::default()).unwrap();
-            assert_eq!((report.claim.as_str(), report.method.as_str()), ("exact", "exact"), "{name}");
+            assert_eq!(
+                (report.claim.as_str(), report.method.as_str()),
+                ("exact", "exact"),
+                "{name}"
+            );
             assert_eq!(report.evidence.rows_read, 1, "{name}: {report:?}");
-            assert!(report.evidence.reason.as_ref().unwrap().contains("algebra"), "{report:?}");
+            assert!(
+                report.evidence.reason.as_ref().unwrap().contains("algebra"),
+                "{report:?}"
+            );
             assert_close(&engine, &fitted(&bench, "fresh", &left, ask));
         }
         // Retraining means just that.
@@ -263,8 +376,16 @@ fn scales_change_without_reading_the_rows() {
     let mut engine = fitted(&bench, "model", &rows, extremes);
     let request = by_method(&ids(&["r50"]), &Method::default());
     let report = engine.forget(&request, &ForgetOptions::default()).unwrap();
-    assert_eq!((report.method.as_str(), report.evidence.rows_read), ("exact", 120), "{report:?}");
-    let left: Vec<String> = rows.iter().filter(|row| !row.starts_with("r50,")).cloned().collect();
+    assert_eq!(
+        (report.method.as_str(), report.evidence.rows_read),
+        ("exact", 120),
+        "{report:?}"
+    );
+    let left: Vec<String> = rows
+        .iter()
+        .filter(|row| !row.starts_with("r50,"))
+        .cloned()
+        .collect();
     assert_close(&engine, &fitted(&bench, "fresh", &left, extremes));
 }
 
@@ -272,7 +393,10 @@ fn scales_change_without_reading_the_rows() {
 fn far_away((at, line): (usize, &Line)) -> String {
     let mut cells: Vec<String> = line.cells.split(',').map(String::from).collect();
     let size: f64 = cells[1].parse().unwrap();
-    cells[1] = format!("{}", 1e8 + size.round() + if at == 50 { 300.0 } else { 0.0 });
+    cells[1] = format!(
+        "{}",
+        1e8 + size.round() + if at == 50 { 300.0 } else { 0.0 }
+    );
     cells.join(",")
 }
 
@@ -294,18 +418,29 @@ fn balanced_classes_count_alike() {
         request.class_weight = Some(ClassWeight::Balanced);
     });
     assert_close(&balanced, &weighed);
-    let refused = engine_error(
-        balanced.forget(&by_method(&ids(&["a"]), &Method::Influence), &ForgetOptions::default()),
-    );
+    let refused = engine_error(balanced.forget(
+        &by_method(&ids(&["a"]), &Method::Influence),
+        &ForgetOptions::default(),
+    ));
     assert!(refused.contains("balanced weights"), "{refused}");
     let mut asked = request(rows, "x");
     asked.class_weight = Some(ClassWeight::Balanced);
-    let wrong = engine_error(efface_engine::fit(&asked, &bench.path("wrong"), false, &Silent));
+    let wrong = engine_error(efface_engine::fit(
+        &asked,
+        &bench.path("wrong"),
+        false,
+        &Silent,
+    ));
     assert!(wrong.contains("classes"), "{wrong}");
     let mut asked = request(rows, "y");
     asked.model = Logistic::default().into();
     asked.class_weight = Some(ClassWeight::Listed(vec![("r".into(), 2.0)]));
-    let wrong = engine_error(efface_engine::fit(&asked, &bench.path("wrong"), false, &Silent));
+    let wrong = engine_error(efface_engine::fit(
+        &asked,
+        &bench.path("wrong"),
+        false,
+        &Silent,
+    ));
     assert!(wrong.contains("there are p, q"), "{wrong}");
 }
 
@@ -321,7 +456,12 @@ fn a_column_that_becomes_constant_keeps_its_unit() {
     for scale in [ColumnScale::Standard, ColumnScale::MinMax] {
         asked.steps.scale = scale;
         let mut engine = bench.fit("model", &asked);
-        engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
+        engine
+            .forget(
+                &by_method(&ids(&["c"]), &Method::default()),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
         let mut fresh = asked.clone();
         fresh.source = csv("id,x,z,y\na,1,5,1\nb,1,4,2\nd,1,2,2\n").into();
         let fresh = bench.fit("fresh", &fresh);
@@ -331,9 +471,14 @@ fn a_column_that_becomes_constant_keeps_its_unit() {
         assert_eq!(parameters.vector("feature_shift")[0], 1.0);
         assert_eq!(parameters.vector("feature_scale")[0], 1.0);
         assert!(parameters.vector("feature_scale")[1] > 1.0);
-        let scores: Vec<Vec<f64>> =
-            predictions(&engine, "x,z\n1,5\n2,5\n").into_iter().map(|row| row.scores).collect();
-        assert!(scores.iter().flatten().all(|score| score.is_finite()), "{scores:?}");
+        let scores: Vec<Vec<f64>> = predictions(&engine, "x,z\n1,5\n2,5\n")
+            .into_iter()
+            .map(|row| row.scores)
+            .collect();
+        assert!(
+            scores.iter().flatten().all(|score| score.is_finite()),
+            "{scores:?}"
+        );
     }
 }
 
@@ -348,16 +493,24 @@ fn clusters_of_scaled_rows_are_those_of_the_others() {
         numbers(&mut asked);
         asked.steps.scale = ColumnScale::Standard;
         asked.targets = Vec::new();
-        asked.ignore.extend(["price".into(), "liked".into(), "stars".into()]);
+        asked
+            .ignore
+            .extend(["price".into(), "liked".into(), "stars".into()]);
         asked.model = Recipe::from(KMeans::quantised(3, 0.05));
         bench.fit(name, &asked)
     };
     let all: Vec<&Line> = rows.iter().collect();
     let mut engine = fitted("model", &all);
     let report = engine
-        .forget(&by_method(&ids(&["r38", "r39"]), &Method::default()), &ForgetOptions::default())
+        .forget(
+            &by_method(&ids(&["r38", "r39"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
         .unwrap();
-    assert_eq!((report.claim.as_str(), report.method.as_str()), ("exact", "retrain"));
+    assert_eq!(
+        (report.claim.as_str(), report.method.as_str()),
+        ("exact", "retrain")
+    );
     assert_close(&engine, &fitted("fresh", &all[..38]));
 }
 
@@ -377,11 +530,20 @@ fn a_classifier_of_scaled_rows_is_trained_on() {
     };
     let all: Vec<&Line> = rows.iter().collect();
     let mut engine = fitted("model", &all);
-    for (gone, method, made) in
-        [("r59", Method::default(), "warm_start"), ("r58", Method::Retrain, "retrain")]
-    {
-        let report = engine.forget(&by_method(&ids(&[gone]), &method), &ForgetOptions::default()).unwrap();
-        assert_eq!((report.claim.as_str(), report.method.as_str()), ("exact", made));
+    for (gone, method, made) in [
+        ("r59", Method::default(), "warm_start"),
+        ("r58", Method::Retrain, "retrain"),
+    ] {
+        let report = engine
+            .forget(
+                &by_method(&ids(&[gone]), &method),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
+        assert_eq!(
+            (report.claim.as_str(), report.method.as_str()),
+            ("exact", made)
+        );
         assert_eq!(report.evidence.rows_read, engine.summary().unwrap().rows);
     }
     assert_close(&engine, &fitted("fresh", &all[..58]));
@@ -393,12 +555,20 @@ fn a_classifier_whose_scale_collapses_is_that_of_the_others() {
     let bench = Bench::new();
     let rows = |count: usize| {
         let line = |at: usize| {
-            let x = ((at * 7919 % 1000) as f64 / 1000.0 + (at * 104_729 % 1000) as f64 / 1000.0 - 1.0) * 2.0;
+            let x = ((at * 7919 % 1000) as f64 / 1000.0 + (at * 104_729 % 1000) as f64 / 1000.0
+                - 1.0)
+                * 2.0;
             let noise = (at * 31 % 101) as f64 / 101.0 - 0.5;
-            let class = if at == 300 || 0.4 * x + noise > 0.0 { "p" } else { "q" };
+            let class = if at == 300 || 0.4 * x + noise > 0.0 {
+                "p"
+            } else {
+                "q"
+            };
             format!("r{at},{},{class}\n", if at == 300 { 1e5 } else { x })
         };
-        (0..count).map(line).fold("id,x,y\n".to_owned(), |text, line| text + &line)
+        (0..count)
+            .map(line)
+            .fold("id,x,y\n".to_owned(), |text, line| text + &line)
     };
     let fitted = |name: &str, count: usize| {
         let mut asked = request(&rows(count), "y");
@@ -408,8 +578,12 @@ fn a_classifier_whose_scale_collapses_is_that_of_the_others() {
         bench.fit(name, &asked)
     };
     let mut engine = fitted("model", 301);
-    let report =
-        engine.forget(&by_method(&ids(&["r300"]), &Method::default()), &ForgetOptions::default()).unwrap();
+    let report = engine
+        .forget(
+            &by_method(&ids(&["r300"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     assert_eq!(report.claim, "exact");
     assert_close(&engine, &fitted("fresh", 300));
 }
@@ -420,12 +594,23 @@ fn a_row_that_comes_back_under_another_id_is_known_by_its_words() {
     let rows = lines(30);
     let bench = Bench::new();
     let mut all: Vec<&Line> = rows.iter().collect();
-    let marked = Line { id: "m".into(), cells: "m,1,2,red,unheard word1,3,no,1\n".into() };
+    let marked = Line {
+        id: "m".into(),
+        cells: "m,1,2,red,unheard word1,3,no,1\n".into(),
+    };
     all.push(&marked);
     let mut engine = bench.fit("model", &asked(&all, &PIPELINES[2]));
-    let policy = PolicyChange { suppress: Some(SuppressionScope::Content), ..PolicyChange::default() };
+    let policy = PolicyChange {
+        suppress: Some(SuppressionScope::Content),
+        ..PolicyChange::default()
+    };
     engine.set_policy(&policy).unwrap();
-    engine.forget(&by_method(&ids(&["m"]), &Method::default()), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &by_method(&ids(&["m"]), &Method::default()),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     assert!(!holds(&bench.path("model"), "unheard"));
     let again = COLUMNS.to_owned() + &marked.cells.replace("m,1", "other,1");
     let error = engine.learn(csv(&again), &Silent).unwrap_err();

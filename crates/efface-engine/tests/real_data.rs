@@ -1,14 +1,18 @@
 //! The whole way on real data: fit from the file, forget, and compare with a fit that never saw the rows. The sets are
 //! not part of the repository; without them these tests say so and pass.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use std::path::{Path, PathBuf};
 
 use efface::features::{Cell, Synonyms, TextAugmenter, WordSource};
 use efface_engine::{
-    AuditRequest, AuditRows, Engine, FitRequest, ForgetOptions, ForgetRequest, Parameters, RowSelection,
-    Silent, fit,
+    AuditRequest, AuditRows, Engine, FitRequest, ForgetOptions, ForgetRequest, Parameters,
+    RowSelection, Silent, fit,
 };
 use efface_io::{Source, TableRecord};
 
@@ -18,7 +22,10 @@ fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("EFFACE_DATA").map_or(beside, PathBuf::from);
     let path = folder.join(name);
     if !path.exists() {
-        eprintln!("skipped: there is no {}; set EFFACE_DATA to the folder that holds it", path.display());
+        eprintln!(
+            "skipped: there is no {}; set EFFACE_DATA to the folder that holds it",
+            path.display()
+        );
         return None;
     }
     Some(path)
@@ -28,8 +35,17 @@ fn data(name: &str) -> Option<PathBuf> {
 fn without(path: &Path, gone: impl Fn(usize, &[Cell]) -> bool) -> String {
     let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut table = efface_io::open(path, None).unwrap().table().unwrap();
-    let mut csv = table.columns().iter().map(|name| quote(name)).collect::<Vec<_>>().join(",") + "\n";
-    let mut record = TableRecord { line: 0, cells: Vec::new() };
+    let mut csv = table
+        .columns()
+        .iter()
+        .map(|name| quote(name))
+        .collect::<Vec<_>>()
+        .join(",")
+        + "\n";
+    let mut record = TableRecord {
+        line: 0,
+        cells: Vec::new(),
+    };
     let mut at = 0;
     while table.read(&mut record).unwrap() {
         if !gone(at, &record.cells) {
@@ -60,14 +76,22 @@ fn busiest(path: &Path) -> (String, usize) {
 /// The relative distance of the coefficients, by feature name; a feature that one side lacks counts as 0 there.
 fn distance(a: &Parameters, b: &Parameters) -> f64 {
     let named = |p: &Parameters| -> std::collections::BTreeMap<String, f64> {
-        p.features.iter().cloned().zip(p.table("coefficients").iter().map(|c| c[0])).collect()
+        p.features
+            .iter()
+            .cloned()
+            .zip(p.table("coefficients").iter().map(|c| c[0]))
+            .collect()
     };
     let a = named(a);
     let b = named(b);
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    let value =
-        |of: &std::collections::BTreeMap<String, f64>, name: &String| of.get(name).copied().unwrap_or(0.0);
-    let off: f64 = names.iter().map(|name| (value(&a, name) - value(&b, name)).powi(2)).sum();
+    let value = |of: &std::collections::BTreeMap<String, f64>, name: &String| {
+        of.get(name).copied().unwrap_or(0.0)
+    };
+    let off: f64 = names
+        .iter()
+        .map(|name| (value(&a, name) - value(&b, name)).powi(2))
+        .sum();
     (off / b.values().map(|v| v * v).sum::<f64>()).sqrt()
 }
 
@@ -85,7 +109,9 @@ fn compare(
     prepare(&mut request);
     fit(&request, &all, false, &Silent).unwrap();
     let mut engine = Engine::open(&all).unwrap();
-    let report = engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).unwrap();
+    let report = engine
+        .forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default())
+        .unwrap();
     assert_eq!(report.claim, "exact");
     let mut request = FitRequest::new(Source::from_bytes("left.csv", rest, None).unwrap());
     prepare(&mut request);
@@ -93,24 +119,35 @@ fn compare(
     let truth = Engine::open(&left).unwrap().parameters().unwrap();
     let found = engine.parameters().unwrap();
     assert_eq!(found.rows, truth.rows);
-    (distance(&found, &truth), report.evidence.relative_bound, report.forgotten)
+    (
+        distance(&found, &truth),
+        report.evidence.relative_bound,
+        report.forgotten,
+    )
 }
 
 #[test]
 fn california_housing() {
-    let Some(path) = data("california-housing/california-housing.csv") else { return };
+    let Some(path) = data("california-housing/california-housing.csv") else {
+        return;
+    };
     let ids: Vec<String> = (0..50).map(|i| (i * 400).to_string()).collect();
     let rest = without(&path, |at, _| at % 400 == 0 && at < 20_000);
     let prepare = |request: &mut FitRequest| {
         request.targets = vec!["median_house_value".into()];
     };
     let (off, bound, gone) = compare(&path, prepare, &RowSelection::Ids(ids), rest);
-    assert!(off < 1e-10 && bound < 1e-9 && gone == 50, "{off:e} {bound:e} {gone}");
+    assert!(
+        off < 1e-10 && bound < 1e-9 && gone == 50,
+        "{off:e} {bound:e} {gone}"
+    );
 }
 
 #[test]
 fn a_reviewer_of_musical_instruments() {
-    let Some(path) = data("amazon-musical/musical-instruments.csv.gz") else { return };
+    let Some(path) = data("amazon-musical/musical-instruments.csv.gz") else {
+        return;
+    };
     // A supplied vocabulary, so that both fits have the same columns.
     let words = "amp bass cable case good great guitar love mic pedal price quality sound string strings strap tone tuner";
     let words: Vec<String> = words.split(' ').map(String::from).collect();
@@ -122,14 +159,22 @@ fn a_reviewer_of_musical_instruments() {
         request.subject = Some("reviewer_id".into());
         request.words = WordSource::Supplied(words.clone());
     };
-    let who = RowSelection::Subject { column: "reviewer_id".into(), value: reviewer.clone() };
+    let who = RowSelection::Subject {
+        column: "reviewer_id".into(),
+        value: reviewer.clone(),
+    };
     let (off, bound, gone) = compare(&path, prepare, &who, rest);
-    assert!(off < 1e-10 && bound < 1e-9 && gone == reviews, "{off:e} {bound:e} {gone}");
+    assert!(
+        off < 1e-10 && bound < 1e-9 && gone == reviews,
+        "{off:e} {bound:e} {gone}"
+    );
 }
 
 #[test]
 fn adult_with_levels_and_classes() {
-    let Some(path) = data("adult/adult.csv.gz") else { return };
+    let Some(path) = data("adult/adult.csv.gz") else {
+        return;
+    };
     let ids: Vec<String> = (0..20).map(|i| (i * 1000 + 7).to_string()).collect();
     let rest = without(&path, |at, _| at % 1000 == 7 && at < 20_000);
     let prepare = |request: &mut FitRequest| {
@@ -145,9 +190,14 @@ fn adult_with_levels_and_classes() {
 /// The news as the source paper has them: 2,225 articles become 2,325. 99 of them are there twice, which an audit tells.
 #[test]
 fn a_hundred_articles_more_and_the_twins_among_them() {
-    let Some(path) = data("bbc/bbc-text.csv") else { return };
-    let Some(words) = data("wordnet/wordnet30-synonyms.tsv") else { return };
-    let table = Synonyms::read(std::io::BufReader::new(std::fs::File::open(words).unwrap())).unwrap();
+    let Some(path) = data("bbc/bbc-text.csv") else {
+        return;
+    };
+    let Some(words) = data("wordnet/wordnet30-synonyms.tsv") else {
+        return;
+    };
+    let table =
+        Synonyms::read(std::io::BufReader::new(std::fs::File::open(words).unwrap())).unwrap();
     assert!((40_000..=44_599).contains(&table.len()), "{}", table.len());
     let mut texts = Vec::new();
     for record in efface_io::open(&path, None).unwrap().table().unwrap() {
@@ -157,7 +207,10 @@ fn a_hundred_articles_more_and_the_twins_among_them() {
     }
     let made = TextAugmenter::new(&table, 1).more(&texts, 100).unwrap();
     assert_eq!(texts.len() + made.len(), 2325);
-    assert!(made.iter().all(|(at, text)| *text != texts[*at] && !texts.contains(text)));
+    assert!(
+        made.iter()
+            .all(|(at, text)| *text != texts[*at] && !texts.contains(text))
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("news.efface");
@@ -168,9 +221,25 @@ fn a_hundred_articles_more_and_the_twins_among_them() {
     request.classify = true;
     fit(&request, &model, false, &Silent).unwrap();
     let engine = Engine::open_read_only(&model).unwrap();
-    let asked = AuditRequest { oracles: 0, ..AuditRequest::new(AuditRows::Sample(20)) };
+    let asked = AuditRequest {
+        oracles: 0,
+        ..AuditRequest::new(AuditRows::Sample(20))
+    };
     let report = engine.audit(&asked, &Silent).unwrap();
     // 99 pairs, and a few more that differ only in words beyond the two hundred.
-    assert!((198..300).contains(&report.twins.rows_with_twins), "{:?}", report.twins);
-    assert!(report.state("auto").unwrap().distance.unwrap().fraction.unwrap() < 1e-8);
+    assert!(
+        (198..300).contains(&report.twins.rows_with_twins),
+        "{:?}",
+        report.twins
+    );
+    assert!(
+        report
+            .state("auto")
+            .unwrap()
+            .distance
+            .unwrap()
+            .fraction
+            .unwrap()
+            < 1e-8
+    );
 }

@@ -17,7 +17,9 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
     let gone = |at: usize| ForgetRequest::new(ids(&[&all[at].id]));
     engine.forget(&gone(3), &ForgetOptions::default()).unwrap();
     let checkpoint = engine.checkpoint().unwrap();
-    engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).unwrap();
+    engine
+        .backup(BackupContent::Model, &bench.path("copy"), 0o600)
+        .unwrap();
     engine.forget(&gone(4), &ForgetOptions::default()).unwrap();
     assert_eq!(engine.rollback().unwrap(), None);
     sound(&engine);
@@ -27,19 +29,35 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
     let before = std::fs::read(&path).unwrap();
     let mut engine = Engine::open(&path).unwrap();
     let told = engine.rollback().unwrap().unwrap();
-    assert!(told.contains("its log has 2 receipts, and 3 were signed"), "{told}");
+    assert!(
+        told.contains("its log has 2 receipts, and 3 were signed"),
+        "{told}"
+    );
     let refused = |outcome: Result<(), efface_engine::Error>| {
         let error = outcome.unwrap_err();
         assert_eq!(error.kind(), BadModel, "{error}");
         assert!(error.to_string().contains("it is an older copy"), "{error}");
     };
     refused(engine.forget(&gone(5), &ForgetOptions::default()).map(drop));
-    refused(engine.learn(csv(&table(&lines(41)[40..])), &Silent).map(drop));
+    refused(
+        engine
+            .learn(csv(&table(&lines(41)[40..])), &Silent)
+            .map(drop),
+    );
     refused(engine.export("json", None).map(drop));
     refused(engine.settle().map(drop));
-    refused(engine.rotate_key(&efface_engine::KeyRotation::default()).map(drop));
     refused(
-        engine.set_policy(&PolicyChange { minimum_batch: Some(12), ..PolicyChange::default() }).map(drop),
+        engine
+            .rotate_key(&efface_engine::KeyRotation::default())
+            .map(drop),
+    );
+    refused(
+        engine
+            .set_policy(&PolicyChange {
+                minimum_batch: Some(12),
+                ..PolicyChange::default()
+            })
+            .map(drop),
     );
     refused(engine.scorer().map(drop));
     assert_eq!(std::fs::read(&path).unwrap(), before, "nothing was signed");
@@ -54,7 +72,11 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
     // Whoever knows a newer head than the file has, or an older one, can ask for it.
     let since = |engine: &Engine, note: &str| {
         let checks = engine.verify_since(None, note).unwrap();
-        checks.into_iter().find(|check| check.check == "since").unwrap().passed
+        checks
+            .into_iter()
+            .find(|check| check.check == "since")
+            .unwrap()
+            .passed
     };
     assert!(since(&engine, &checkpoint));
     let newer = std::fs::read_to_string(bench.path("model.head")).unwrap();
@@ -71,15 +93,24 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
 fn a_copy_is_a_whole_model_and_overwrites_nothing() {
     let bench = Bench::new();
     let engine = bench.fit("model", &sparse(&table(&lines(40))));
-    let report = engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).unwrap();
+    let report = engine
+        .backup(BackupContent::Model, &bench.path("copy"), 0o600)
+        .unwrap();
     assert_eq!((report.rows, report.receipts), (40, 1));
     let copy = Engine::open_read_only(&bench.path("copy")).unwrap();
     assert!(copy.verify(None).unwrap().iter().all(|check| check.passed));
     assert!(
-        engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).is_err(),
+        engine
+            .backup(BackupContent::Model, &bench.path("copy"), 0o600)
+            .is_err(),
         "there is a file already"
     );
-    assert!(engine.backup(BackupContent::Model, &bench.path("model"), 0o600).is_err(), "the model itself");
+    assert!(
+        engine
+            .backup(BackupContent::Model, &bench.path("model"), 0o600)
+            .is_err(),
+        "the model itself"
+    );
 }
 
 /// A crash between a change and the writing of its head leaves an older head, which the log continues.
@@ -90,12 +121,27 @@ fn an_older_head_is_no_fault() {
     let mut engine = bench.fit("model", &sparse(&table(&all)));
     let head = std::fs::read(bench.path("model.head")).unwrap();
     for line in &all[3..6] {
-        engine.forget(&ForgetRequest::new(ids(&[&line.id])), &ForgetOptions::default()).unwrap();
+        engine
+            .forget(
+                &ForgetRequest::new(ids(&[&line.id])),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
     }
     std::fs::write(bench.path("model.head"), head).unwrap();
     assert_eq!(engine.rollback().unwrap(), None);
-    engine.forget(&ForgetRequest::new(ids(&[&all[6].id])), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &ForgetRequest::new(ids(&[&all[6].id])),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     std::fs::write(bench.path("model.head"), "cut").unwrap();
-    engine.forget(&ForgetRequest::new(ids(&[&all[7].id])), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &ForgetRequest::new(ids(&[&all[7].id])),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     sound(&engine);
 }

@@ -6,19 +6,29 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::BadModel;
-use efface_engine::{Engine, ExportNoise, ForgetOptions, ForgetRequest, PolicyChange, RowSelection, Silent};
+use efface_engine::{
+    Engine, ExportNoise, ForgetOptions, ForgetRequest, PolicyChange, RowSelection, Silent,
+};
 use rusqlite::Connection;
 
 fn person(name: &str, id: &str) -> ForgetRequest {
-    let who = RowSelection::Subject { column: "who".into(), value: name.into() };
-    ForgetRequest { id: Some(id.into()), ..ForgetRequest::new(who) }
+    let who = RowSelection::Subject {
+        column: "who".into(),
+        value: name.into(),
+    };
+    ForgetRequest {
+        id: Some(id.into()),
+        ..ForgetRequest::new(who)
+    }
 }
 
 /// A file with something in every table: rows that wait, answers, exports, a policy.
 fn eventful(bench: &Bench) -> Vec<u8> {
     let mut engine = bench.fit("model", &sparse(&table(&lines(200))));
     engine.export("json", Some("a server")).unwrap();
-    engine.forget(&person("p1", "T-1"), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(&person("p1", "T-1"), &ForgetOptions::default())
+        .unwrap();
     let policy = PolicyChange {
         minimum_batch: Some(10),
         noise: Some(ExportNoise::Deviation { deviation: 0.5 }),
@@ -27,7 +37,9 @@ fn eventful(bench: &Bench) -> Vec<u8> {
         ..PolicyChange::default()
     };
     engine.set_policy(&policy).unwrap();
-    engine.forget(&person("p2", "T-2"), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(&person("p2", "T-2"), &ForgetOptions::default())
+        .unwrap();
     sound(&engine);
     drop(engine);
     std::fs::read(bench.path("model")).unwrap()
@@ -36,7 +48,9 @@ fn eventful(bench: &Bench) -> Vec<u8> {
 /// Whether `verify` refuses the file.
 fn is_refused(path: &std::path::Path) -> bool {
     match Engine::open_read_only(path) {
-        Ok(engine) => engine.verify(None).map_or(true, |checks| checks.iter().any(|check| !check.passed)),
+        Ok(engine) => engine
+            .verify(None)
+            .map_or(true, |checks| checks.iter().any(|check| !check.passed)),
         Err(error) => error.kind() == BadModel,
     }
 }
@@ -130,13 +144,26 @@ fn an_altered_table_is_refused_by_verify_and_by_changes() {
         match Engine::open(&path) {
             Err(error) => note(Err(error)),
             Ok(mut engine) => {
-                note(engine.forget(&person("p3", "T-3"), &ForgetOptions::default()).map(drop));
-                note(engine.learn(csv(&table(&lines(203)[202..])), &Silent).map(drop));
-                note(engine.export("json", None).map(drop).or_else(|error| match error {
-                    // The policy says to wait, which is an answer.
-                    efface_engine::Error::Held { .. } => Ok(()),
-                    error => Err(error),
-                }));
+                note(
+                    engine
+                        .forget(&person("p3", "T-3"), &ForgetOptions::default())
+                        .map(drop),
+                );
+                note(
+                    engine
+                        .learn(csv(&table(&lines(203)[202..])), &Silent)
+                        .map(drop),
+                );
+                note(
+                    engine
+                        .export("json", None)
+                        .map(drop)
+                        .or_else(|error| match error {
+                            // The policy says to wait, which is an answer.
+                            efface_engine::Error::Held { .. } => Ok(()),
+                            error => Err(error),
+                        }),
+                );
             }
         }
         assert!(refused > 0, "every change accepts: {sql}");
@@ -152,15 +179,26 @@ fn a_forgotten_row_does_not_come_back_behind_a_decoy() {
     let bench = Bench::new();
     let all = lines(40);
     let mut engine = bench.fit("model", &sparse(&table(&all)));
-    engine.forget(&ForgetRequest::new(ids(&[&all[3].id])), &ForgetOptions::default()).unwrap();
+    engine
+        .forget(
+            &ForgetRequest::new(ids(&[&all[3].id])),
+            &ForgetOptions::default(),
+        )
+        .unwrap();
     drop(engine);
     let path = bench.path("model");
     let decoy = "UPDATE forgotten SET commitment = substr(commitment, 1, 31) || x'00'";
-    Connection::open(&path).unwrap().execute_batch(decoy).unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(decoy)
+        .unwrap();
     let mut engine = Engine::open(&path).unwrap();
     let error = engine.learn(csv(&table(&all[3..4])), &Silent).unwrap_err();
     assert_eq!(error.kind(), BadModel, "{error}");
-    assert!(error.to_string().contains("is not the one that was signed"), "{error}");
+    assert!(
+        error.to_string().contains("is not the one that was signed"),
+        "{error}"
+    );
 }
 
 /// A manifest that somebody else signed with a key of their own is refused by the key beside the file, and by whoever
@@ -173,11 +211,23 @@ fn a_stranger_cannot_sign_for_the_owner() {
     // The stranger's whole file under the owner's name.
     std::fs::copy(bench.path("other"), bench.path("model")).unwrap();
     let mut engine = Engine::open(&bench.path("model")).unwrap();
-    let error = engine.forget(&person("p1", "T-1"), &ForgetOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("another model lies in its place"), "{error}");
+    let error = engine
+        .forget(&person("p1", "T-1"), &ForgetOptions::default())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("another model lies in its place"),
+        "{error}"
+    );
     std::fs::remove_file(bench.path("model.head")).unwrap();
-    let error = engine.forget(&person("p1", "T-1"), &ForgetOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("it holds no key of this model"), "{error}");
+    let error = engine
+        .forget(&person("p1", "T-1"), &ForgetOptions::default())
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("it holds no key of this model"),
+        "{error}"
+    );
     let checks = engine.verify(Some(&owner.into())).unwrap();
     assert!(checks.iter().any(|check| !check.passed), "{checks:?}");
 }

@@ -65,9 +65,15 @@ const COIN_TEST: &str = "u_lira_auc";
 impl DrawnTest {
     /// The results of this test, where an audit has any.
     fn figure(&self, marks: &[AuditMark], caption: &str) -> Figure {
-        let mut axis = if self.by_powers { Axis::log(self.axis) } else { Axis::linear(self.axis) };
-        let measured =
-            marks.iter().enumerate().fold(Series::new("measured").apart(), |series, (at, mark)| {
+        let mut axis = if self.by_powers {
+            Axis::log(self.axis)
+        } else {
+            Axis::linear(self.axis)
+        };
+        let measured = marks
+            .iter()
+            .enumerate()
+            .fold(Series::new("measured").apart(), |series, (at, mark)| {
                 series.range(at as f64, mark.value, mark.low, mark.high)
             });
         let mut lines = Vec::new();
@@ -75,11 +81,15 @@ impl DrawnTest {
             axis = axis.include(value);
             // A line from the first state to the last, beside which the marks are read.
             let line = (0..marks.len())
-                .fold(Series::new(name).reference("measured"), |line, at| line.point(at as f64, value, 0.0));
+                .fold(Series::new(name).reference("measured"), |line, at| {
+                    line.point(at as f64, value, 0.0)
+                });
             lines.push(line);
         }
         let states = Axis::names("state", marks.iter().map(|mark| mark.state.clone()));
-        let figure = Figure::new(&self.test.replace('_', "-"), caption).axes(states, axis).series(measured);
+        let figure = Figure::new(&self.test.replace('_', "-"), caption)
+            .axes(states, axis)
+            .series(measured);
         lines.into_iter().fold(figure, Figure::series)
     }
 }
@@ -88,7 +98,10 @@ impl DrawnTest {
 #[must_use]
 pub fn coin_figure(marks: &[AuditMark]) -> Option<Figure> {
     let drawn = DRAWN.iter().find(|drawn| drawn.test == COIN_TEST)?;
-    Some(drawn.figure(marks, "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin"))
+    Some(drawn.figure(
+        marks,
+        "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin",
+    ))
 }
 
 /// The results of an audit as its receipt has them: a figure for each test of more than a count. A receipt holds no
@@ -97,9 +110,18 @@ pub fn coin_figure(marks: &[AuditMark]) -> Option<Figure> {
 pub fn audit_figures(entries: &[AuditEntry]) -> Vec<Figure> {
     let figure = |drawn: &DrawnTest| {
         let of_test = |entry: &AuditEntry| {
-            let state = entry.test.strip_prefix(drawn.test)?.strip_prefix('/')?.to_owned();
+            let state = entry
+                .test
+                .strip_prefix(drawn.test)?
+                .strip_prefix('/')?
+                .to_owned();
             let value = entry.value.filter(|value| value.is_finite())?;
-            Some(AuditMark { state, value, low: value, high: value })
+            Some(AuditMark {
+                state,
+                value,
+                low: value,
+                high: value,
+            })
         };
         let marks: Vec<AuditMark> = entries.iter().filter_map(of_test).collect();
         (!marks.is_empty()).then(|| drawn.figure(&marks, drawn.caption))
@@ -127,7 +149,13 @@ mod tests {
     use super::*;
 
     fn entry(test: &str, value: f64) -> AuditEntry {
-        AuditEntry { test: test.into(), passed: None, value: Some(value), threshold: None, trials: None }
+        AuditEntry {
+            test: test.into(),
+            passed: None,
+            value: Some(value),
+            threshold: None,
+            trials: None,
+        }
     }
 
     #[test]
@@ -145,7 +173,10 @@ mod tests {
         let ids: Vec<&str> = figures.iter().map(Figure::id).collect();
         assert_eq!(ids, ["l2-distance", "feature-injection", "u-lira-auc"]);
         let drawing = figures[1].drawings().concat();
-        assert!(drawing.contains("influence") && drawing.starts_with("<svg"), "{drawing}");
+        assert!(
+            drawing.contains("influence") && drawing.starts_with("<svg"),
+            "{drawing}"
+        );
         assert!(audit_figures(&entries[..1]).is_empty());
     }
 }

@@ -48,7 +48,10 @@ pub struct EvidencePack {
 /// Whether a settle erased the rows that a receipt had left waiting.
 pub(crate) fn settles(settle: &Receipt, receipt: &Receipt) -> bool {
     let waited = receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none();
-    waited && settle.settles.is_some_and(|run| (run.first..=run.last).contains(&receipt.sequence))
+    waited
+        && settle
+            .settles
+            .is_some_and(|run| (run.first..=run.last).contains(&receipt.sequence))
 }
 
 /// The JSON of a receipt, laid out for people.
@@ -66,32 +69,55 @@ impl EvidencePack {
     /// The log has nothing on it, or the file cannot be read.
     pub fn gather(engine: &Engine, query: &ReceiptQuery) -> Result<Self, EvidenceError> {
         let bundles = |numbers: &[u64]| -> Result<Vec<ReceiptBundle>, Error> {
-            numbers.iter().map(|number| engine.bundle(&number.to_string())).collect()
+            numbers
+                .iter()
+                .map(|number| engine.bundle(&number.to_string()))
+                .collect()
         };
         let asked = bundles(&engine.find_receipts(query)?)?;
-        let first = asked.first().map_or(0, |bundle| bundle.signed.receipt.sequence);
+        let first = asked
+            .first()
+            .map_or(0, |bundle| bundle.signed.receipt.sequence);
         let mut settled = Vec::new();
         let mut audits = Vec::new();
         let mut exports = Vec::new();
         engine.receipts(&mut |signed, _| {
             let receipt = &signed.receipt;
-            if asked.iter().any(|bundle| settles(receipt, &bundle.signed.receipt)) {
+            if asked
+                .iter()
+                .any(|bundle| settles(receipt, &bundle.signed.receipt))
+            {
                 settled.push(receipt.sequence);
             }
             if receipt.kind == RequestKind::Audit && receipt.sequence > first {
                 audits.push(receipt.sequence);
             }
-            let listed: Vec<KnownCopy> =
-                receipt.copies.iter().filter(|copy| copy.kind == CopyKind::Export).cloned().collect();
+            let listed: Vec<KnownCopy> = receipt
+                .copies
+                .iter()
+                .filter(|copy| copy.kind == CopyKind::Export)
+                .cloned()
+                .collect();
             if !listed.is_empty() {
                 exports = listed;
             }
             Ok(())
         })?;
-        let keys = engine.public_keys()?.iter().map(|key| format!("{key}\n")).collect();
+        let keys = engine
+            .public_keys()?
+            .iter()
+            .map(|key| format!("{key}\n"))
+            .collect();
         let settled = bundles(&settled)?;
         let audits = bundles(&audits)?;
-        Ok(Self { asked, settled, audits, exports, checkpoint: engine.checkpoint()?, keys })
+        Ok(Self {
+            asked,
+            settled,
+            audits,
+            exports,
+            checkpoint: engine.checkpoint()?,
+            keys,
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &ReceiptBundle> {
@@ -103,12 +129,22 @@ impl EvidencePack {
         let page = page::page(self);
         let mut files = vec![
             ("summary.html".to_owned(), page.html().into_bytes()),
-            ("exports.json".to_owned(), serde_json::to_vec_pretty(&self.exports)?),
-            ("checkpoint.txt".to_owned(), self.checkpoint.clone().into_bytes()),
+            (
+                "exports.json".to_owned(),
+                serde_json::to_vec_pretty(&self.exports)?,
+            ),
+            (
+                "checkpoint.txt".to_owned(),
+                self.checkpoint.clone().into_bytes(),
+            ),
             ("keys.txt".to_owned(), self.keys.clone().into_bytes()),
         ];
         // The page links to the numbers of its tables and figures.
-        files.extend(page.csv().into_iter().map(|file| (file.name, file.text.into_bytes())));
+        files.extend(
+            page.csv()
+                .into_iter()
+                .map(|file| (file.name, file.text.into_bytes())),
+        );
         for bundle in self.all() {
             let number = bundle.signed.receipt.sequence;
             let file = bundle.to_bytes().map_err(Error::from)?;
@@ -131,7 +167,9 @@ impl EvidencePack {
             .last_modified_time(DateTime::default());
         for (name, bytes) in self.files()? {
             writer.start_file(name, options)?;
-            writer.write_all(&bytes).map_err(|cause| EvidenceError::Zip(cause.to_string()))?;
+            writer
+                .write_all(&bytes)
+                .map_err(|cause| EvidenceError::Zip(cause.to_string()))?;
         }
         Ok(writer.finish()?.into_inner())
     }

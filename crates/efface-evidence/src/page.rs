@@ -7,7 +7,10 @@ use crate::audit_figure::audit_figures;
 use crate::pack::{EvidencePack, settles};
 
 pub(crate) fn page(pack: &EvidencePack) -> Page {
-    let origin = pack.asked.first().map_or("", |bundle| bundle.signed.receipt.origin.as_str());
+    let origin = pack
+        .asked
+        .first()
+        .map_or("", |bundle| bundle.signed.receipt.origin.as_str());
     let mut page = Page::new("Evidence of forgetting")
         .subtitle(format!("Log {origin}. This page names no person, no row and no request."))
         .opening(
@@ -28,13 +31,19 @@ pub(crate) fn page(pack: &EvidencePack) -> Page {
 fn request(pack: &EvidencePack, receipt: &Receipt) -> Section {
     let mut table = ReportTable::new(
         &format!("receipt-{}", receipt.sequence),
-        format!("Receipt {}, number {} of the log", receipt.id, receipt.sequence),
+        format!(
+            "Receipt {}, number {} of the log",
+            receipt.id, receipt.sequence
+        ),
     );
     table.columns([TableColumn::label("what"), TableColumn::label("as signed")]);
     let mut line = |name: &str, value: String| {
         table.row([name.into(), value.as_str().into()]);
     };
-    line("Kind and outcome", format!("{}: {}", receipt.kind.name(), receipt.outcome.name()));
+    line(
+        "Kind and outcome",
+        format!("{}: {}", receipt.kind.name(), receipt.outcome.name()),
+    );
     line("Request", commitment(receipt));
     if let Some(subject) = &receipt.subject {
         line("Person", format!("commitment {subject}"));
@@ -47,9 +56,21 @@ fn request(pack: &EvidencePack, receipt: &Receipt) -> Section {
         line("Out of the model", time.to_string());
     }
     line("Bytes overwritten", scrubbed(pack, receipt));
-    line("Rows", format!("{} left, {} joined", receipt.rows.removed, receipt.rows.added));
+    line(
+        "Rows",
+        format!(
+            "{} left, {} joined",
+            receipt.rows.removed, receipt.rows.added
+        ),
+    );
     let before = receipt.training_set.before.map_or(0, |state| state.count);
-    line("Training set", format!("{before} rows before, {} after", receipt.training_set.after.count));
+    line(
+        "Training set",
+        format!(
+            "{before} rows before, {} after",
+            receipt.training_set.after.count
+        ),
+    );
     if let Some(method) = &receipt.method {
         line("Method", method.clone());
     }
@@ -61,13 +82,22 @@ fn request(pack: &EvidencePack, receipt: &Receipt) -> Section {
     if receipt.not_covered.is_empty() {
         section = section.add("The receipt lists nothing that forgetting could not take out.");
     } else {
-        let parts = receipt.not_covered.iter().map(|part| RichText::new(part.detail.clone()));
-        section = section.add("What this request could not take out, as the receipt lists it:").list(parts);
+        let parts = receipt
+            .not_covered
+            .iter()
+            .map(|part| RichText::new(part.detail.clone()));
+        section = section
+            .add("What this request could not take out, as the receipt lists it:")
+            .list(parts);
     }
     if !receipt.kept_beside.is_empty() {
-        let parts = receipt.kept_beside.iter().map(|part| RichText::new(part.detail.clone()));
-        section =
-            section.add("What is kept beside the model, on which none of its answers depends:").list(parts);
+        let parts = receipt
+            .kept_beside
+            .iter()
+            .map(|part| RichText::new(part.detail.clone()));
+        section = section
+            .add("What is kept beside the model, on which none of its answers depends:")
+            .list(parts);
     }
     section
 }
@@ -87,10 +117,15 @@ fn scrubbed(pack: &EvidencePack, receipt: &Receipt) -> String {
     match (receipt.times.scrubbed_at, settle) {
         (Some(time), _) => time.to_string(),
         (None, Some(settle)) => {
-            let time = settle.times.scrubbed_at.map_or(String::new(), |time| time.to_string());
+            let time = settle
+                .times
+                .scrubbed_at
+                .map_or(String::new(), |time| time.to_string());
             format!("{time}, by receipt {}", settle.sequence)
         }
-        (None, None) if receipt.times.forgotten_at.is_some() => "not yet: they wait for a settle".into(),
+        (None, None) if receipt.times.forgotten_at.is_some() => {
+            "not yet: they wait for a settle".into()
+        }
         (None, None) => "nothing was there to overwrite".into(),
     }
 }
@@ -98,7 +133,9 @@ fn scrubbed(pack: &EvidencePack, receipt: &Receipt) -> String {
 /// What is promised, in words.
 fn claim(receipt: &Receipt) -> String {
     let bound = receipt.bound.as_ref().and_then(|bound| bound.relative);
-    let bound = bound.map_or("no bound is known".to_owned(), |bound| format!("bound {bound:.1e}"));
+    let bound = bound.map_or("no bound is known".to_owned(), |bound| {
+        format!("bound {bound:.1e}")
+    });
     match &receipt.claim {
         None => "none: no model was computed".into(),
         Some(ReceiptClaim::Exact { tolerance }) => format!(
@@ -107,7 +144,9 @@ fn claim(receipt: &Receipt) -> String {
         Some(ReceiptClaim::Certified { epsilon, delta, .. }) => format!(
             "certified: indistinguishable from retraining in the sense of (ε, δ) = ({epsilon}, {delta}); {bound}"
         ),
-        Some(ReceiptClaim::Approximate {}) => format!("approximate: near retraining; relative {bound}"),
+        Some(ReceiptClaim::Approximate {}) => {
+            format!("approximate: near retraining; relative {bound}")
+        }
     }
 }
 
@@ -117,7 +156,10 @@ fn tests(pack: &EvidencePack) -> Section {
     if pack.audits.is_empty() {
         return section.add("No audit is on record since the first of these receipts.");
     }
-    let mut table = ReportTable::new("audits", "Audits on record since, names and numbers as signed");
+    let mut table = ReportTable::new(
+        "audits",
+        "Audits on record since, names and numbers as signed",
+    );
     table.columns([
         TableColumn::label("test"),
         TableColumn::label("value"),
@@ -132,8 +174,13 @@ fn tests(pack: &EvidencePack) -> Section {
         }
     }
     // The newest audit is drawn: older ones are in the table.
-    let newest = pack.audits.last().map_or(&[][..], |bundle| &bundle.signed.receipt.audit);
-    audit_figures(newest).into_iter().fold(section.add(table), Section::add)
+    let newest = pack
+        .audits
+        .last()
+        .map_or(&[][..], |bundle| &bundle.signed.receipt.audit);
+    audit_figures(newest)
+        .into_iter()
+        .fold(section.add(table), Section::add)
 }
 
 fn audit_row(entry: &AuditEntry, sequence: u64) -> [String; 5] {
@@ -154,7 +201,11 @@ fn audit_row(entry: &AuditEntry, sequence: u64) -> [String; 5] {
 
 /// What is known of exports.
 fn copies(pack: &EvidencePack) -> Section {
-    let live = pack.exports.iter().filter(|copy| copy.state == CopyState::Live).count();
+    let live = pack
+        .exports
+        .iter()
+        .filter(|copy| copy.state == CopyState::Live)
+        .count();
     let withdrawn = pack.exports.len() - live;
     Section::new("Copies of the model")
         .add(format!(
@@ -217,7 +268,10 @@ fn opinion(pack: &EvidencePack) -> Section {
 }
 
 fn checking(pack: &EvidencePack) -> Section {
-    let first = pack.asked.first().map_or(0, |bundle| bundle.signed.receipt.sequence);
+    let first = pack
+        .asked
+        .first()
+        .map_or(0, |bundle| bundle.signed.receipt.sequence);
     Section::new("How to check it")
         .add(
             RichText::new("With efface, the whole pack: ")

@@ -36,7 +36,9 @@ impl PackFiles {
         let mut archive = zip::ZipArchive::new(file)?;
         if archive.len() > MOST_FILES {
             let found = archive.len();
-            return Err(EvidenceError::Zip(format!("it holds {found} files, more than {MOST_FILES}")));
+            return Err(EvidenceError::Zip(format!(
+                "it holds {found} files, more than {MOST_FILES}"
+            )));
         }
         let mut receipts = Vec::new();
         let mut checkpoint = None;
@@ -59,11 +61,15 @@ impl PackFiles {
                 checkpoint = Some(String::from_utf8_lossy(&bytes).into_owned());
             }
         }
-        let checkpoint = checkpoint.ok_or_else(|| EvidenceError::Zip("it holds no checkpoint.txt".into()))?;
+        let checkpoint =
+            checkpoint.ok_or_else(|| EvidenceError::Zip("it holds no checkpoint.txt".into()))?;
         if receipts.is_empty() {
             return Err(EvidenceError::Zip("it holds no receipts/*.cose".into()));
         }
-        Ok(Self { receipts, checkpoint })
+        Ok(Self {
+            receipts,
+            checkpoint,
+        })
     }
 }
 
@@ -73,7 +79,9 @@ fn read_bounded(entry: &mut impl Read, most: usize, name: &str) -> Result<Vec<u8
     let read = entry.take(most as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|cause| EvidenceError::Zip(format!("{name:?}: {cause}")))?;
     if bytes.len() > most {
-        return Err(EvidenceError::Zip(format!("{name:?} has more than {most} bytes")));
+        return Err(EvidenceError::Zip(format!(
+            "{name:?} has more than {most} bytes"
+        )));
     }
     Ok(bytes)
 }

@@ -73,7 +73,14 @@ impl TableBlocks {
             RecordReader::Csv(reader) => {
                 let (separator, text, line) = reader.into_text();
                 let quotes = Some(QuoteState::FieldStart);
-                let cutter = TextCutter::new(text, line, quotes, separator, bytes, input.limits.line_bytes);
+                let cutter = TextCutter::new(
+                    text,
+                    line,
+                    quotes,
+                    separator,
+                    bytes,
+                    input.limits.line_bytes,
+                );
                 CutRows::Csv(cutter, separator)
             }
             RecordReader::Json(reader) => {
@@ -84,7 +91,11 @@ impl TableBlocks {
             #[cfg(feature = "parquet")]
             RecordReader::Parquet(reader) => CutRows::Parquet(reader),
         };
-        Self { input, columns: columns.into(), rows }
+        Self {
+            input,
+            columns: columns.into(),
+            rows,
+        }
     }
 
     /// The names of the columns.
@@ -99,19 +110,22 @@ impl TableBlocks {
     /// A column of a Parquet file cannot be decoded. No block comes after an error.
     pub fn next_block(&mut self) -> Result<Option<TableBlock>> {
         let content = match &mut self.rows {
-            CutRows::Csv(cutter, separator) => {
-                cutter.next().map(|block| BlockContent::Csv(block, *separator))
-            }
-            CutRows::Json(cutter, like) => {
-                cutter.next().map(|block| BlockContent::Json(Box::new(like.over_block(block))))
-            }
+            CutRows::Csv(cutter, separator) => cutter
+                .next()
+                .map(|block| BlockContent::Csv(block, *separator)),
+            CutRows::Json(cutter, like) => cutter
+                .next()
+                .map(|block| BlockContent::Json(Box::new(like.over_block(block)))),
             #[cfg(feature = "parquet")]
-            CutRows::Parquet(reader) => {
-                reader.next_batch()?.map(|batch| BlockContent::Parquet(Box::new(batch)))
-            }
+            CutRows::Parquet(reader) => reader
+                .next_batch()?
+                .map(|batch| BlockContent::Parquet(Box::new(batch))),
         };
-        let block =
-            |content| TableBlock { input: self.input.clone(), columns: Arc::clone(&self.columns), content };
+        let block = |content| TableBlock {
+            input: self.input.clone(),
+            columns: Arc::clone(&self.columns),
+            content,
+        };
         Ok(content.map(block))
     }
 }
@@ -130,7 +144,11 @@ impl TableBlock {
                 RecordReader::Parquet(Box::new(ParquetReader::of_batch(&self.input, *batch)))
             }
         };
-        BlockPass { columns: self.columns, rows, over: false }
+        BlockPass {
+            columns: self.columns,
+            rows,
+            over: false,
+        }
     }
 }
 
@@ -205,7 +223,17 @@ impl TextCutter {
         size: usize,
         limit: usize,
     ) -> Self {
-        Self { text, line, quotes, separator, size, limit, begun: Vec::new(), whole: 0, over: false }
+        Self {
+            text,
+            line,
+            quotes,
+            separator,
+            size,
+            limit,
+            begun: Vec::new(),
+            whole: 0,
+            over: false,
+        }
     }
 
     fn next(&mut self) -> Option<TextBlock> {
@@ -249,7 +277,11 @@ impl TextCutter {
         let first_line = self.line;
         self.line += memchr::memchr_iter(b'\n', &bytes).count() as u64;
         self.whole = 0;
-        TextBlock { bytes, first_line, end }
+        TextBlock {
+            bytes,
+            first_line,
+            end,
+        }
     }
 
     /// Finds the last end of a record from `start` on.
@@ -289,7 +321,8 @@ impl TextCutter {
                     if before == QuoteState::CarriageReturn {
                         self.whole = start + at;
                     }
-                    let opens = matches!(before, QuoteState::FieldStart | QuoteState::CarriageReturn);
+                    let opens =
+                        matches!(before, QuoteState::FieldStart | QuoteState::CarriageReturn);
                     match byte {
                         b'\r' => QuoteState::CarriageReturn,
                         byte if byte == self.separator => QuoteState::FieldStart,

@@ -20,7 +20,12 @@ impl Compression {
     /// The compression that a file name tells: `.gz`, `.zst` or neither.
     #[must_use]
     pub fn of_path(path: &Path) -> Self {
-        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        match path
+            .extension()
+            .and_then(|e| e.to_str())
+            .map(str::to_ascii_lowercase)
+            .as_deref()
+        {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
             _ => Self::None,
@@ -57,7 +62,10 @@ pub struct ReadProgress {
 
 impl ReadProgress {
     pub(crate) fn new(size: u64) -> Self {
-        Self { read: Arc::default(), size }
+        Self {
+            read: Arc::default(),
+            size,
+        }
     }
 
     /// Bytes taken from the file in the current pass, before decompression. For Parquet, whose columns lie
@@ -80,7 +88,10 @@ impl ReadProgress {
     /// Sets the count back and lets `raw` drive it.
     pub(crate) fn count(&self, raw: impl Read + Send + 'static) -> Box<dyn Read + Send> {
         self.set(0);
-        Box::new(CountedReader { raw, read: Arc::clone(&self.read) })
+        Box::new(CountedReader {
+            raw,
+            read: Arc::clone(&self.read),
+        })
     }
 }
 
@@ -107,12 +118,16 @@ mod tests {
         let packed = zstd::encode_all(&text[..], 3).unwrap();
         let progress = ReadProgress::new(packed.len() as u64);
         for _ in 0..2 {
-            let mut reader =
-                Compression::Zstd.unpack(progress.count(io::Cursor::new(packed.clone()))).unwrap();
+            let mut reader = Compression::Zstd
+                .unpack(progress.count(io::Cursor::new(packed.clone())))
+                .unwrap();
             assert_eq!(progress.bytes_read(), 0);
             let mut back = Vec::new();
             reader.read_to_end(&mut back).unwrap();
-            assert_eq!((back == text, progress.bytes_read()), (true, progress.size()));
+            assert_eq!(
+                (back == text, progress.bytes_read()),
+                (true, progress.size())
+            );
         }
     }
 }

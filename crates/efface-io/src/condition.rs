@@ -77,9 +77,16 @@ impl RowCondition {
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         if text.len() > LONGEST {
             let problem = format!("an expression has at most {LONGEST} bytes");
-            return Err(ConditionError { at: LONGEST + 1, problem });
+            return Err(ConditionError {
+                at: LONGEST + 1,
+                problem,
+            });
         }
-        let mut parser = ConditionParser { tokens: tokens(text)?, next: 0, end: text.len() + 1 };
+        let mut parser = ConditionParser {
+            tokens: tokens(text)?,
+            next: 0,
+            end: text.len() + 1,
+        };
         let found = parser.any(0)?;
         match parser.tokens.get(parser.next) {
             None => Ok(found),
@@ -102,7 +109,11 @@ impl RowCondition {
             Self::All(parts) => parts.iter().all(|part| part.holds(cell)),
             Self::Any(parts) => parts.iter().any(|part| part.holds(cell)),
             Self::Not(part) => !part.holds(cell),
-            Self::Compare { column, operator, value } => operator.holds(cell(column), value),
+            Self::Compare {
+                column,
+                operator,
+                value,
+            } => operator.holds(cell(column), value),
         }
     }
 }
@@ -154,7 +165,10 @@ impl ComparisonSign {
 }
 
 fn parsed(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
 }
 
 /// The expression as it can be read again.
@@ -174,8 +188,18 @@ impl fmt::Display for RowCondition {
             Self::All(parts) => joined(f, parts, " and "),
             Self::Any(parts) => joined(f, parts, " or "),
             Self::Not(part) => write!(f, "not ({part})"),
-            Self::Compare { column, operator, value } => {
-                write!(f, "{} {} {}", quoted(column), operator.sign(), quoted(value))
+            Self::Compare {
+                column,
+                operator,
+                value,
+            } => {
+                write!(
+                    f,
+                    "{} {} {}",
+                    quoted(column),
+                    operator.sign(),
+                    quoted(value)
+                )
             }
         }
     }
@@ -183,7 +207,10 @@ impl fmt::Display for RowCondition {
 
 /// A name in the quotes that it does not hold itself. A name with all three kinds cannot have been written.
 fn quoted(text: &str) -> String {
-    let quote = ['\'', '"', '`'].into_iter().find(|quote| !text.contains(*quote)).unwrap_or('\'');
+    let quote = ['\'', '"', '`']
+        .into_iter()
+        .find(|quote| !text.contains(*quote))
+        .unwrap_or('\'');
     format!("{quote}{text}{quote}")
 }
 
@@ -209,7 +236,9 @@ fn tokens(text: &str) -> Result<Vec<ConditionToken>, ConditionError> {
     loop {
         rest = rest.trim_start();
         let at = text.len() - rest.len() + 1;
-        let Some(first) = rest.chars().next() else { return Ok(found) };
+        let Some(first) = rest.chars().next() else {
+            return Ok(found);
+        };
         let signs = [
             ("==", ComparisonSign::Equal),
             ("!=", ComparisonSign::NotEqual),
@@ -225,14 +254,18 @@ fn tokens(text: &str) -> Result<Vec<ConditionToken>, ConditionError> {
             ')' => (TokenKind::Close, 1),
             '\'' | '"' | '`' => {
                 let Some(length) = rest[1..].find(first) else {
-                    return Err(ConditionError { at, problem: "the quote is never closed".into() });
+                    return Err(ConditionError {
+                        at,
+                        problem: "the quote is never closed".into(),
+                    });
                 };
                 (TokenKind::Quoted(rest[1..=length].to_owned()), length + 2)
             }
             _ => match sign {
                 Some((sign, operator)) => (TokenKind::Sign(*operator), sign.len()),
                 None => {
-                    let ends = |letter: char| letter.is_whitespace() || "()=<>!'\"`".contains(letter);
+                    let ends =
+                        |letter: char| letter.is_whitespace() || "()=<>!'\"`".contains(letter);
                     let length = rest.find(ends).unwrap_or(rest.len());
                     if length == 0 {
                         return Err(expected(at, "a column, a value or a sign"));
@@ -247,7 +280,10 @@ fn tokens(text: &str) -> Result<Vec<ConditionToken>, ConditionError> {
 }
 
 fn expected(at: usize, what: &str) -> ConditionError {
-    ConditionError { at, problem: format!("expected {what}") }
+    ConditionError {
+        at,
+        problem: format!("expected {what}"),
+    }
 }
 
 struct ConditionParser {
@@ -259,13 +295,16 @@ struct ConditionParser {
 
 impl ConditionParser {
     fn at(&self) -> usize {
-        self.tokens.get(self.next).map_or(self.end, |token| token.at)
+        self.tokens
+            .get(self.next)
+            .map_or(self.end, |token| token.at)
     }
 
     /// Takes a word of the grammar, if it stands here.
     fn takes_word(&mut self, word: &str) -> bool {
         let here = self.tokens.get(self.next).map(|token| &token.kind);
-        let is_word = matches!(here, Some(TokenKind::Bare(found)) if found.eq_ignore_ascii_case(word));
+        let is_word =
+            matches!(here, Some(TokenKind::Bare(found)) if found.eq_ignore_ascii_case(word));
         self.next += usize::from(is_word);
         is_word
     }
@@ -275,7 +314,11 @@ impl ConditionParser {
         while self.takes_word("or") {
             parts.push(self.all(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.swap_remove(0) } else { RowCondition::Any(parts) })
+        Ok(if parts.len() == 1 {
+            parts.swap_remove(0)
+        } else {
+            RowCondition::Any(parts)
+        })
     }
 
     fn all(&mut self, depth: usize) -> Result<RowCondition, ConditionError> {
@@ -283,21 +326,36 @@ impl ConditionParser {
         while self.takes_word("and") {
             parts.push(self.one(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.swap_remove(0) } else { RowCondition::All(parts) })
+        Ok(if parts.len() == 1 {
+            parts.swap_remove(0)
+        } else {
+            RowCondition::All(parts)
+        })
     }
 
     fn one(&mut self, depth: usize) -> Result<RowCondition, ConditionError> {
         if depth > DEEPEST {
             let problem = format!("brackets and `not` are nested deeper than {DEEPEST}");
-            return Err(ConditionError { at: self.at(), problem });
+            return Err(ConditionError {
+                at: self.at(),
+                problem,
+            });
         }
         if self.takes_word("not") {
             return Ok(RowCondition::Not(Box::new(self.one(depth + 1)?)));
         }
-        if self.tokens.get(self.next).is_some_and(|token| token.kind == TokenKind::Open) {
+        if self
+            .tokens
+            .get(self.next)
+            .is_some_and(|token| token.kind == TokenKind::Open)
+        {
             self.next += 1;
             let inner = self.any(depth + 1)?;
-            if self.tokens.get(self.next).is_none_or(|token| token.kind != TokenKind::Close) {
+            if self
+                .tokens
+                .get(self.next)
+                .is_none_or(|token| token.kind != TokenKind::Close)
+            {
                 return Err(expected(self.at(), "`)`"));
             }
             self.next += 1;
@@ -311,7 +369,11 @@ impl ConditionParser {
         let operator = *operator;
         self.next += 1;
         let value = self.name("a value; text with blanks stands in quotes, nothing is ''")?;
-        Ok(RowCondition::Compare { column, operator, value })
+        Ok(RowCondition::Compare {
+            column,
+            operator,
+            value,
+        })
     }
 
     fn name(&mut self, what: &str) -> Result<String, ConditionError> {
@@ -332,7 +394,12 @@ mod tests {
 
     fn keeps(expression: &str, cells: &[(&str, Cell)]) -> bool {
         let condition = RowCondition::parse(expression).unwrap();
-        condition.holds(&|name| cells.iter().find(|(column, _)| *column == name).map(|(_, cell)| cell))
+        condition.holds(&|name| {
+            cells
+                .iter()
+                .find(|(column, _)| *column == name)
+                .map(|(_, cell)| cell)
+        })
     }
 
     #[test]
@@ -382,7 +449,12 @@ mod tests {
             assert!(error.problem.contains(problem), "{text}: {error}");
         }
         let deep = format!("{}a=1{}", "(".repeat(5000), ")".repeat(5000));
-        assert!(RowCondition::parse(&deep).unwrap_err().problem.contains("nested deeper"));
+        assert!(
+            RowCondition::parse(&deep)
+                .unwrap_err()
+                .problem
+                .contains("nested deeper")
+        );
         assert!(RowCondition::parse(&"not ".repeat(10_000)).is_err());
         assert!(RowCondition::parse(&"x".repeat(LONGEST + 1)).is_err());
     }

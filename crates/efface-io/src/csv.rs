@@ -47,7 +47,9 @@ impl CsvReader {
         let line = block.first_line;
         let mut reader = Self::over(input, separator, TextReader::of_block(input, block), line);
         // A parser drops a byte order mark at the start of what it reads, and this text is from the middle of a file.
-        let _ = reader.parser.read_record(b"a\n", &mut reader.content, &mut reader.ends);
+        let _ = reader
+            .parser
+            .read_record(b"a\n", &mut reader.content, &mut reader.ends);
         reader
     }
 
@@ -55,7 +57,15 @@ impl CsvReader {
         let parser = ReaderBuilder::new().delimiter(separator).build();
         let content = vec![0; 1 << 12];
         let ends = vec![0; 1 << 6];
-        Self { input: input.clone(), separator, text, parser, line, content, ends }
+        Self {
+            input: input.clone(),
+            separator,
+            text,
+            parser,
+            line,
+            content,
+            ends,
+        }
     }
 
     /// What separates fields, the text that was not read yet, and its first line.
@@ -71,7 +81,9 @@ impl CsvReader {
     }
 
     fn header(&mut self) -> Result<Vec<String>> {
-        let Some((line, fields)) = self.next()? else { return Err(self.input.fault(ReadFault::Empty)) };
+        let Some((line, fields)) = self.next()? else {
+            return Err(self.input.fault(ReadFault::Empty));
+        };
         let mut columns = Vec::with_capacity(fields);
         for bytes in split(&self.content, &self.ends[..fields]) {
             let Ok(name) = str::from_utf8(bytes) else {
@@ -88,10 +100,16 @@ impl CsvReader {
         if self.read_plain_line(columns.len(), record)? {
             return Ok(true);
         }
-        let Some((line, found)) = self.next()? else { return Ok(false) };
+        let Some((line, found)) = self.next()? else {
+            return Ok(false);
+        };
         let expected = columns.len();
         if found != expected {
-            return Err(self.input.fault(ReadFault::Ragged { line, found, expected }));
+            return Err(self.input.fault(ReadFault::Ragged {
+                line,
+                found,
+                expected,
+            }));
         }
         record.line = line;
         record.cells.resize(expected, Cell::Missing);
@@ -113,22 +131,30 @@ impl CsvReader {
     /// faults, to the parser.
     fn read_plain_line(&mut self, columns: usize, record: &mut TableRecord) -> Result<bool> {
         let bytes = self.text.fill(self.line - 1)?;
-        let Some(end) = memchr::memchr(b'\n', bytes) else { return Ok(false) };
+        let Some(end) = memchr::memchr(b'\n', bytes) else {
+            return Ok(false);
+        };
         let line = &bytes[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let is_plain =
-            line.len() <= self.input.limits.line_bytes && memchr::memchr2(b'"', b'\r', line).is_none();
-        let (true, Ok(text)) = (is_plain, str::from_utf8(line)) else { return Ok(false) };
+        let is_plain = line.len() <= self.input.limits.line_bytes
+            && memchr::memchr2(b'"', b'\r', line).is_none();
+        let (true, Ok(text)) = (is_plain, str::from_utf8(line)) else {
+            return Ok(false);
+        };
         record.cells.resize(columns, Cell::Missing);
         let dialect = &self.input.dialect;
         let mut found = 0;
         let mut start = 0;
         let ends = memchr::memchr_iter(self.separator, line).chain(std::iter::once(line.len()));
         for end in ends {
-            let Some(cell) = record.cells.get_mut(found) else { return Ok(false) };
+            let Some(cell) = record.cells.get_mut(found) else {
+                return Ok(false);
+            };
             // A separator is ASCII, so that no character is cut.
             match text.get(start..end) {
-                Some(text) if !dialect.is_missing(text) => set_text(cell, &dialect.with_point(text)),
+                Some(text) if !dialect.is_missing(text) => {
+                    set_text(cell, &dialect.with_point(text))
+                }
                 _ => *cell = Cell::Missing,
             }
             found += 1;
@@ -172,7 +198,10 @@ impl CsvReader {
             length += wrote;
             fields += ended;
             if taken > limits.line_bytes.saturating_add(2) {
-                let fault = ReadFault::LongLine { line: start, limit: limits.line_bytes };
+                let fault = ReadFault::LongLine {
+                    line: start,
+                    limit: limits.line_bytes,
+                };
                 return Err(self.input.fault(fault));
             }
             match outcome {
@@ -180,11 +209,18 @@ impl CsvReader {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::OutputFull => self.content.resize(self.content.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull if fields > limits.columns => {
-                    let fault = ReadFault::TooManyColumns { line: start, limit: limits.columns };
+                    let fault = ReadFault::TooManyColumns {
+                        line: start,
+                        limit: limits.columns,
+                    };
                     return Err(self.input.fault(fault));
                 }
                 ReadRecordResult::OutputEndsFull => {
-                    let room = self.ends.len().saturating_mul(2).min(limits.columns.saturating_add(1));
+                    let room = self
+                        .ends
+                        .len()
+                        .saturating_mul(2)
+                        .min(limits.columns.saturating_add(1));
                     self.ends.resize(room.max(self.ends.len() + 1), 0);
                 }
                 ReadRecordResult::InputEmpty if at_end => {
@@ -200,7 +236,10 @@ impl CsvReader {
     fn skip_blank_lines(&mut self) -> Result<()> {
         loop {
             let bytes = self.text.fill(self.line - 1)?;
-            let blank = bytes.iter().take_while(|&&b| b == b'\n' || b == b'\r').count();
+            let blank = bytes
+                .iter()
+                .take_while(|&&b| b == b'\n' || b == b'\r')
+                .count();
             let lines = bytes[..blank].iter().filter(|&&b| b == b'\n').count() as u64;
             self.text.consume(blank);
             self.line += lines;
@@ -214,7 +253,9 @@ impl CsvReader {
 /// The fields of a record, in order.
 fn split<'a>(content: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
-    starts.zip(ends).map(|(start, &end)| content.get(start..end).unwrap_or_default())
+    starts
+        .zip(ends)
+        .map(|(start, &end)| content.get(start..end).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -244,16 +285,36 @@ mod tests {
         let bytes = b"\xef\xbb\xbf\r\na,\"b \"\"c\"\"\"\r\n1,\r\n\r\n\"x\ny,\",2\r\n\"\",4";
         let (columns, records) = read(&source(bytes)).unwrap();
         assert_eq!(columns, ["a", "b \"c\""]);
-        assert_eq!(records[0], TableRecord { line: 3, cells: vec![text("1"), Cell::Missing] });
-        assert_eq!(records[1], TableRecord { line: 5, cells: vec![text("x\ny,"), text("2")] });
-        assert_eq!(records[2], TableRecord { line: 7, cells: vec![Cell::Missing, text("4")] });
+        assert_eq!(
+            records[0],
+            TableRecord {
+                line: 3,
+                cells: vec![text("1"), Cell::Missing]
+            }
+        );
+        assert_eq!(
+            records[1],
+            TableRecord {
+                line: 5,
+                cells: vec![text("x\ny,"), text("2")]
+            }
+        );
+        assert_eq!(
+            records[2],
+            TableRecord {
+                line: 7,
+                cells: vec![Cell::Missing, text("4")]
+            }
+        );
         assert_eq!(records.len(), 3);
     }
 
     #[test]
     fn tabs_separate_when_asked_and_a_header_alone_is_a_table() {
-        let table =
-            Source::from_bytes("a.txt", "a\tb,c\n", Some(crate::FileFormat::Tsv)).unwrap().table().unwrap();
+        let table = Source::from_bytes("a.txt", "a\tb,c\n", Some(crate::FileFormat::Tsv))
+            .unwrap()
+            .table()
+            .unwrap();
         assert_eq!(table.columns(), ["a", "b,c"]);
         assert_eq!(table.count(), 0);
     }
@@ -262,32 +323,97 @@ mod tests {
     fn broken_tables_are_named_by_place() {
         assert!(matches!(fault(b"\n\r\n"), ReadFault::Empty));
         assert!(matches!(fault(b"\xef\xbb\xbf"), ReadFault::Empty));
-        assert!(matches!(fault(b"a,b\n1,2\n1\n"), ReadFault::Ragged { line: 3, found: 1, expected: 2 }));
-        assert!(matches!(fault(b"a,b\n1,2,3\n"), ReadFault::Ragged { line: 2, found: 3, expected: 2 }));
-        assert!(matches!(fault(b"a,b\n1,\"2\n3,4\n"), ReadFault::OpenQuote { line: 2 }));
-        assert!(matches!(fault(b"a,\xff\n"), ReadFault::NotUtf8 { line: 1, column: None }));
-        let ReadFault::DuplicateColumns(names) = fault(b"a,b,a,c,b,a\n") else { panic!() };
+        assert!(matches!(
+            fault(b"a,b\n1,2\n1\n"),
+            ReadFault::Ragged {
+                line: 3,
+                found: 1,
+                expected: 2
+            }
+        ));
+        assert!(matches!(
+            fault(b"a,b\n1,2,3\n"),
+            ReadFault::Ragged {
+                line: 2,
+                found: 3,
+                expected: 2
+            }
+        ));
+        assert!(matches!(
+            fault(b"a,b\n1,\"2\n3,4\n"),
+            ReadFault::OpenQuote { line: 2 }
+        ));
+        assert!(matches!(
+            fault(b"a,\xff\n"),
+            ReadFault::NotUtf8 {
+                line: 1,
+                column: None
+            }
+        ));
+        let ReadFault::DuplicateColumns(names) = fault(b"a,b,a,c,b,a\n") else {
+            panic!()
+        };
         assert_eq!(names, ["a", "b"]);
-        let message = read(&source(b"a,b\n1,2\nx,\xff\n")).unwrap_err().to_string();
-        assert_eq!(message, "a.csv: line 3, column \"b\" is not UTF-8; convert the file to UTF-8");
+        let message = read(&source(b"a,b\n1,2\nx,\xff\n"))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "a.csv: line 3, column \"b\" is not UTF-8; convert the file to UTF-8"
+        );
     }
 
     #[test]
     fn memory_is_bounded() {
-        let limits = ReadLimits { line_bytes: 1000, columns: 80, name_bytes: 10, ..ReadLimits::default() };
-        let fault = |text: String| *read(&source(text.as_bytes()).with_limits(limits)).unwrap_err().fault;
+        let limits = ReadLimits {
+            line_bytes: 1000,
+            columns: 80,
+            name_bytes: 10,
+            ..ReadLimits::default()
+        };
+        let fault = |text: String| {
+            *read(&source(text.as_bytes()).with_limits(limits))
+                .unwrap_err()
+                .fault
+        };
         let long = fault(format!("a\n1\n\"{}", "\n".repeat(2_000_000)));
-        assert!(matches!(long, ReadFault::LongLine { line: 3, limit: 1000 }));
+        assert!(matches!(
+            long,
+            ReadFault::LongLine {
+                line: 3,
+                limit: 1000
+            }
+        ));
         let wide = fault(format!("a{}\n", ",".repeat(80)));
-        assert!(matches!(wide, ReadFault::TooManyColumns { line: 1, limit: 80 }));
+        assert!(matches!(
+            wide,
+            ReadFault::TooManyColumns { line: 1, limit: 80 }
+        ));
         let wide = fault(format!("a\n{}\n", ",".repeat(900)));
-        assert!(matches!(wide, ReadFault::TooManyColumns { line: 2, limit: 80 }));
-        assert!(matches!(fault("a,bbbbbbbbbbb\n".to_owned()), ReadFault::LongName { line: 1, limit: 10 }));
+        assert!(matches!(
+            wide,
+            ReadFault::TooManyColumns { line: 2, limit: 80 }
+        ));
+        assert!(matches!(
+            fault("a,bbbbbbbbbbb\n".to_owned()),
+            ReadFault::LongName { line: 1, limit: 10 }
+        ));
         let fits = format!("a\n{}\n", "x".repeat(1000));
-        assert_eq!(read(&source(fits.as_bytes()).with_limits(limits)).unwrap().1.len(), 1);
+        assert_eq!(
+            read(&source(fits.as_bytes()).with_limits(limits))
+                .unwrap()
+                .1
+                .len(),
+            1
+        );
         let names: Vec<String> = (0..80).map(|i| i.to_string()).collect();
         let full = names.join(",");
-        assert_eq!(read(&source(full.as_bytes()).with_limits(limits)).unwrap().0, names);
+        assert_eq!(
+            read(&source(full.as_bytes()).with_limits(limits))
+                .unwrap()
+                .0,
+            names
+        );
     }
 
     #[test]

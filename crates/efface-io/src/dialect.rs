@@ -37,12 +37,17 @@ impl TableDialect {
 
 /// Whether a text is digits with one comma among them, perhaps with a sign and an exponent.
 fn is_decimal_comma(text: &str) -> bool {
-    let Some((whole, rest)) = text.split_once(',') else { return false };
+    let Some((whole, rest)) = text.split_once(',') else {
+        return false;
+    };
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let whole = whole.strip_prefix(['+', '-']).unwrap_or(whole);
     let (fraction, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    !(whole.is_empty() && fraction.is_empty()) && digits(whole) && digits(fraction) && digits(exponent)
+    !(whole.is_empty() && fraction.is_empty())
+        && digits(whole)
+        && digits(fraction)
+        && digits(exponent)
 }
 
 /// The separator of a CSV file. A separator that the header holds as often as the first row is better than one that it does not,
@@ -59,7 +64,9 @@ pub(crate) fn find_separator(text: &mut TextReader) -> Result<u8> {
     });
     // `max_by_key` takes the last of equals, so that the comma is looked at last.
     let best = judged.max_by_key(|(agrees, count, _)| (*agrees, *count));
-    Ok(best.filter(|(_, count, _)| *count > 0).map_or(b',', |(_, _, separator)| separator))
+    Ok(best
+        .filter(|(_, count, _)| *count > 0)
+        .map_or(b',', |(_, _, separator)| separator))
 }
 
 /// Lines that are not empty; a newline in quotes ends none. The last line may be cut off.
@@ -92,13 +99,30 @@ pub fn days_since_1970(text: &str) -> Option<f64> {
         return None;
     }
     let number = |part: &str| -> Option<i64> {
-        if part.bytes().all(|byte| byte.is_ascii_digit()) { part.parse().ok() } else { None }
+        if part.bytes().all(|byte| byte.is_ascii_digit()) {
+            part.parse().ok()
+        } else {
+            None
+        }
     };
     let year = number(date.get(..4)?)?;
     let month = number(date.get(5..7)?)?;
     let day = number(date.get(8..10)?)?;
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let lengths = [
+        31,
+        if leap { 29 } else { 28 },
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
     let length = *lengths.get(usize::try_from(month - 1).ok()?)?;
     if !(1..=length).contains(&day) {
         return None;
@@ -108,8 +132,9 @@ pub fn days_since_1970(text: &str) -> Option<f64> {
     let era = shifted.div_euclid(400);
     let year_of_era = shifted.rem_euclid(400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days =
-        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
+    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100
+        + day_of_year
+        - 719_468;
     let rest = text.get(10..)?;
     if rest.is_empty() {
         return Some(days as f64);
@@ -123,7 +148,11 @@ fn seconds_of_day(text: &str) -> Option<f64> {
     let mut parts = text.split(':');
     let whole = |part: &str, below: u32| -> Option<f64> {
         let is_two_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        let value: u32 = if is_two_digits { part.parse().ok()? } else { return None };
+        let value: u32 = if is_two_digits {
+            part.parse().ok()?
+        } else {
+            return None;
+        };
         (value < below).then_some(f64::from(value))
     };
     let hours = whole(parts.next()?, 24)?;
@@ -138,7 +167,11 @@ fn seconds_of_day(text: &str) -> Option<f64> {
             whole(whole_seconds, 60)? + format!("0.{fraction}").parse::<f64>().ok()?
         }
     };
-    if parts.next().is_some() { None } else { Some(hours * 3600.0 + minutes * 60.0 + seconds) }
+    if parts.next().is_some() {
+        None
+    } else {
+        Some(hours * 3600.0 + minutes * 60.0 + seconds)
+    }
 }
 
 /// Refuses a separator that no table can have.
@@ -158,9 +191,15 @@ mod tests {
     use crate::Source;
 
     fn read(text: &str, dialect: TableDialect) -> (Vec<String>, Vec<Vec<Cell>>) {
-        let source = Source::from_bytes("a.csv", text, None).unwrap().with_dialect(dialect).unwrap();
+        let source = Source::from_bytes("a.csv", text, None)
+            .unwrap()
+            .with_dialect(dialect)
+            .unwrap();
         let table = source.table().unwrap();
-        (table.columns().to_vec(), table.map(|record| record.unwrap().cells).collect())
+        (
+            table.columns().to_vec(),
+            table.map(|record| record.unwrap().cells).collect(),
+        )
     }
 
     #[test]
@@ -171,7 +210,10 @@ mod tests {
             ("a\tb\n1\t2\n", vec!["a", "b"]),
             ("a|b|c\n1|2|3\n", vec!["a", "b", "c"]),
             // A comma in the header's text is none in its rows.
-            ("size, in m;price;x\n1;2;3\n", vec!["size, in m", "price", "x"]),
+            (
+                "size, in m;price;x\n1;2;3\n",
+                vec!["size, in m", "price", "x"],
+            ),
             ("\"a;b\",c\n1,2\n", vec!["a;b", "c"]),
             ("text\nwell; yes\n", vec!["text"]),
             ("a,b;c\n", vec!["a", "b;c"]),
@@ -193,8 +235,16 @@ mod tests {
         let text = |text: &str| Cell::Text(text.into());
         assert_eq!(rows[0], [text("3.14"), text("-.5e2"), Cell::Missing]);
         assert_eq!(rows[1], [text("1.234,5"), Cell::Missing, text("a,b")]);
-        let quote = TableDialect { separator: Some(b'"'), ..TableDialect::default() };
-        assert!(Source::from_bytes("a.csv", "a\n", None).unwrap().with_dialect(quote).is_err());
+        let quote = TableDialect {
+            separator: Some(b'"'),
+            ..TableDialect::default()
+        };
+        assert!(
+            Source::from_bytes("a.csv", "a\n", None)
+                .unwrap()
+                .with_dialect(quote)
+                .is_err()
+        );
     }
 
     #[test]

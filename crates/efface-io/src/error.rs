@@ -19,7 +19,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub(crate) fn new(file: &Path, fault: ReadFault) -> Self {
-        Self { file: file.to_owned(), fault: Box::new(fault) }
+        Self {
+            file: file.to_owned(),
+            fault: Box::new(fault),
+        }
     }
 }
 
@@ -53,7 +56,9 @@ pub enum ReadFault {
     )]
     UnknownFormat,
     /// Parquet inside gzip or zstd.
-    #[error("is a Parquet file inside {0}; Parquet compresses its own pages, so unpack the file first")]
+    #[error(
+        "is a Parquet file inside {0}; Parquet compresses its own pages, so unpack the file first"
+    )]
     CompressedParquet(&'static str),
     /// The crate was built without the feature `parquet`.
     #[error("is a Parquet file, but this build cannot read Parquet; enable the feature `parquet`")]
@@ -67,7 +72,9 @@ pub enum ReadFault {
         wanted: &'static str,
     },
     /// A separator that no table can have.
-    #[error("a separator is one ASCII character, and neither a quote nor a line break; give another one")]
+    #[error(
+        "a separator is one ASCII character, and neither a quote nor a line break; give another one"
+    )]
     Separator,
     /// Files that are read as one table and have different columns.
     #[error(
@@ -89,7 +96,9 @@ pub enum ReadFault {
     #[error("changed while it was read; keep the file still and start again")]
     Changed,
     /// The compressed stream is damaged or cut short.
-    #[error("the {codec} stream breaks after line {line}; the file is damaged, cut short or not {codec}")]
+    #[error(
+        "the {codec} stream breaks after line {line}; the file is damaged, cut short or not {codec}"
+    )]
     BrokenStream {
         /// `gzip` or `zstd`.
         codec: &'static str,
@@ -97,7 +106,9 @@ pub enum ReadFault {
         line: u64,
     },
     /// A line that memory should not hold.
-    #[error("line {line} is longer than {limit} bytes; split it, close an open quote or raise the limit")]
+    #[error(
+        "line {line} is longer than {limit} bytes; split it, close an open quote or raise the limit"
+    )]
     LongLine {
         /// Where the line or the quoted record starts.
         line: u64,
@@ -150,7 +161,9 @@ pub enum ReadFault {
         column: Option<String>,
     },
     /// A line that is not JSON.
-    #[error("line {line} is not one JSON object ({category} at byte {byte}); write one flat object a line")]
+    #[error(
+        "line {line} is not one JSON object ({category} at byte {byte}); write one flat object a line"
+    )]
     BrokenJson {
         /// The line.
         line: u64,
@@ -160,7 +173,9 @@ pub enum ReadFault {
         category: &'static str,
     },
     /// A line that is JSON of another kind.
-    #[error("line {line} is not a JSON object; write one flat object a line, without an array around them")]
+    #[error(
+        "line {line} is not a JSON object; write one flat object a line, without an array around them"
+    )]
     NotAnObject {
         /// The line.
         line: u64,
@@ -184,16 +199,22 @@ pub enum ReadFault {
         key: String,
     },
     /// The footer is not one of a Parquet file.
-    #[error("is not a readable Parquet file: its footer is missing, damaged or encrypted; write it again")]
+    #[error(
+        "is not a readable Parquet file: its footer is missing, damaged or encrypted; write it again"
+    )]
     NotParquet,
     /// A column that is not a flat primitive.
-    #[error("column {column:?} is nested or repeated; only flat columns are read, so flatten or drop it")]
+    #[error(
+        "column {column:?} is nested or repeated; only flat columns are read, so flatten or drop it"
+    )]
     NestedColumn {
         /// The column.
         column: String,
     },
     /// A column whose type or codec is not read.
-    #[error("column {column:?} uses {what}, which is not read; write it with another type or codec")]
+    #[error(
+        "column {column:?} uses {what}, which is not read; write it with another type or codec"
+    )]
     UnsupportedColumn {
         /// The column.
         column: String,
@@ -207,7 +228,9 @@ pub enum ReadFault {
         row: u64,
     },
     /// A token that is neither a label, a `qid:` nor an `index:value`.
-    #[error("line {line}, token {token} is not {expected}; a line reads `label [qid:n] index:value …`")]
+    #[error(
+        "line {line}, token {token} is not {expected}; a line reads `label [qid:n] index:value …`"
+    )]
     BadToken {
         /// The line.
         line: u64,
@@ -251,22 +274,37 @@ pub enum ReadFault {
 }
 
 fn in_column(column: Option<&str>) -> String {
-    column.map(|name| format!(", column {name:?}")).unwrap_or_default()
+    column
+        .map(|name| format!(", column {name:?}"))
+        .unwrap_or_default()
 }
 
 /// `, lacks "a"`.
 fn lacking(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!(": it lacks {}", quoted(names)) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(": it lacks {}", quoted(names))
+    }
 }
 
 /// `, has "b" beside them`.
 fn beside(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!(": it has {} beside them", quoted(names)) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(": it has {} beside them", quoted(names))
+    }
 }
 
 /// Names in quotes, at most eight of them.
 fn quoted(names: &[String]) -> String {
-    let mut list = names.iter().take(8).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let mut list = names
+        .iter()
+        .take(8)
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     if names.len() > 8 {
         list.push_str(&format!(" and {} more", names.len() - 8));
     }
@@ -279,7 +317,14 @@ mod tests {
 
     #[test]
     fn a_message_names_the_file_the_place_and_the_remedy() {
-        let error = Error::new(Path::new("a.csv"), ReadFault::Ragged { line: 7, found: 3, expected: 4 });
+        let error = Error::new(
+            Path::new("a.csv"),
+            ReadFault::Ragged {
+                line: 7,
+                found: 3,
+                expected: 4,
+            },
+        );
         assert_eq!(
             error.to_string(),
             "a.csv: line 7 has 3 fields where the header has 4; quote fields that hold a separator"

@@ -32,7 +32,11 @@ impl FileFormat {
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
         let packed = Compression::of_path(path) != Compression::None;
-        let name = if packed { Path::new(path.file_stem()?) } else { path };
+        let name = if packed {
+            Path::new(path.file_stem()?)
+        } else {
+            path
+        };
         match name.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "csv" => Some(Self::Csv),
             "tsv" => Some(Self::Tsv),
@@ -103,6 +107,12 @@ mod tests {
         ] {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
-        assert!("xls".parse::<FileFormat>().unwrap_err().to_string().contains("svmlight"));
+        assert!(
+            "xls"
+                .parse::<FileFormat>()
+                .unwrap_err()
+                .to_string()
+                .contains("svmlight")
+        );
     }
 }

@@ -34,8 +34,11 @@ struct KnownKeys {
 impl JsonReader {
     /// Opens the input. The first time all of it is read once for its keys, which later passes know.
     pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
-        let mut reader =
-            Self { input: input.clone(), lines: LineReader::open(input)?, keys: KnownKeys::default() };
+        let mut reader = Self {
+            input: input.clone(),
+            lines: LineReader::open(input)?,
+            keys: KnownKeys::default(),
+        };
         if let Some(columns) = input.keys.get() {
             reader.keys = KnownKeys::of(columns);
             return Ok((columns.to_vec(), reader));
@@ -59,16 +62,29 @@ impl JsonReader {
 
     /// The same columns over the lines of a block.
     pub(crate) fn over_block(&self, block: TextBlock) -> Self {
-        let keys =
-            KnownKeys { places: Arc::clone(&self.keys.places), filled: vec![0; self.keys.filled.len()] };
-        Self { input: self.input.clone(), lines: LineReader::of_block(&self.input, block), keys }
+        let keys = KnownKeys {
+            places: Arc::clone(&self.keys.places),
+            filled: vec![0; self.keys.filled.len()],
+        };
+        Self {
+            input: self.input.clone(),
+            lines: LineReader::of_block(&self.input, block),
+            keys,
+        }
     }
 
     /// A reader without text, for blocks to be read like, and the text.
     pub(crate) fn into_text(self) -> (Self, TextReader) {
         let Self { input, lines, keys } = self;
         let lines_left = LineReader::of_block(&input, TextBlock::default());
-        (Self { lines: lines_left, input, keys }, lines.into_text())
+        (
+            Self {
+                lines: lines_left,
+                input,
+                keys,
+            },
+            lines.into_text(),
+        )
     }
 
     pub(crate) fn rewind(&mut self) -> Result<()> {
@@ -96,7 +112,10 @@ impl JsonReader {
             }
             let mut take = |key: &str, value: Option<Cell>| {
                 let place = keys.place(input, learn, line, key)?;
-                let nested = || ReadFault::NestedValue { line, key: key.to_owned() };
+                let nested = || ReadFault::NestedValue {
+                    line,
+                    key: key.to_owned(),
+                };
                 put(place, value.ok_or_else(nested)?);
                 Ok(())
             };
@@ -112,7 +131,10 @@ impl JsonReader {
 impl KnownKeys {
     fn of(columns: &[String]) -> Self {
         let places = columns.iter().cloned().zip(0..).collect();
-        Self { places: Arc::new(places), filled: vec![0; columns.len()] }
+        Self {
+            places: Arc::new(places),
+            filled: vec![0; columns.len()],
+        }
     }
 
     /// The column of a key, which has not been filled on this line before.
@@ -125,7 +147,10 @@ impl KnownKeys {
     ) -> std::result::Result<usize, ReadFault> {
         if let Some(&place) = self.places.get(key) {
             if self.filled[place] == line {
-                return Err(ReadFault::RepeatedKey { line, key: key.to_owned() });
+                return Err(ReadFault::RepeatedKey {
+                    line,
+                    key: key.to_owned(),
+                });
             }
             self.filled[place] = line;
             return Ok(place);
@@ -133,12 +158,14 @@ impl KnownKeys {
         let place = self.filled.len();
         match () {
             () if !learn => Err(ReadFault::Changed),
-            () if key.len() > input.limits.name_bytes => {
-                Err(ReadFault::LongName { line, limit: input.limits.name_bytes })
-            }
-            () if place >= input.limits.keys => {
-                Err(ReadFault::TooManyColumns { line, limit: input.limits.keys })
-            }
+            () if key.len() > input.limits.name_bytes => Err(ReadFault::LongName {
+                line,
+                limit: input.limits.name_bytes,
+            }),
+            () if place >= input.limits.keys => Err(ReadFault::TooManyColumns {
+                line,
+                limit: input.limits.keys,
+            }),
             () => {
                 Arc::make_mut(&mut self.places).insert(key.to_owned(), place);
                 self.filled.push(line);
@@ -151,14 +178,23 @@ impl KnownKeys {
 /// Takes a key and its cell, or `None` for an array or an object.
 type TakeCell<'a> = &'a mut dyn FnMut(&str, Option<Cell>) -> std::result::Result<(), ReadFault>;
 
-fn parse(line: u64, bytes: &[u8], keep: bool, take: TakeCell<'_>) -> std::result::Result<(), ReadFault> {
+fn parse(
+    line: u64,
+    bytes: &[u8],
+    keep: bool,
+    take: TakeCell<'_>,
+) -> std::result::Result<(), ReadFault> {
     let text = str::from_utf8(bytes).map_err(|_| ReadFault::NotUtf8 { line, column: None })?;
     if !text.trim_start().starts_with('{') {
         return Err(ReadFault::NotAnObject { line });
     }
     let mut fault = None;
     let mut parser = serde_json::Deserializer::from_str(text);
-    let object = ObjectVisitor { keep, take, fault: &mut fault };
+    let object = ObjectVisitor {
+        keep,
+        take,
+        fault: &mut fault,
+    };
     let outcome = parser.deserialize_map(object).and_then(|()| parser.end());
     match (fault, outcome) {
         (Some(fault), _) => Err(fault),
@@ -170,7 +206,11 @@ fn parse(line: u64, bytes: &[u8], keep: bool, take: TakeCell<'_>) -> std::result
                 Category::Data => "wrong type",
                 Category::Eof => "cut short",
             };
-            Err(ReadFault::BrokenJson { line, byte: error.column(), category })
+            Err(ReadFault::BrokenJson {
+                line,
+                byte: error.column(),
+                category,
+            })
         }
     }
 }
@@ -234,7 +274,10 @@ struct CellSeed {
 impl<'de> DeserializeSeed<'de> for CellSeed {
     type Value = Option<Cell>;
 
-    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> std::result::Result<Self::Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        parser: D,
+    ) -> std::result::Result<Self::Value, D::Error> {
         parser.deserialize_any(self)
     }
 }
@@ -267,15 +310,25 @@ impl<'de> Visitor<'de> for CellSeed {
     }
 
     fn visit_str<E>(self, value: &str) -> std::result::Result<Self::Value, E> {
-        Ok(Some(if self.keep { Cell::Text(value.to_owned()) } else { Cell::Missing }))
+        Ok(Some(if self.keep {
+            Cell::Text(value.to_owned())
+        } else {
+            Cell::Missing
+        }))
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> std::result::Result<Self::Value, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(
+        self,
+        mut seq: S,
+    ) -> std::result::Result<Self::Value, S::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<Self::Value, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(
+        self,
+        mut map: M,
+    ) -> std::result::Result<Self::Value, M::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
@@ -287,8 +340,15 @@ mod tests {
     use crate::{ReadLimits, Source};
 
     fn read(text: &[u8]) -> Result<(Vec<String>, Vec<TableRecord>)> {
-        let limits = ReadLimits { line_bytes: 1000, keys: 4, name_bytes: 10, ..ReadLimits::default() };
-        let table = Source::from_bytes("a.jsonl", text, None)?.with_limits(limits).table()?;
+        let limits = ReadLimits {
+            line_bytes: 1000,
+            keys: 4,
+            name_bytes: 10,
+            ..ReadLimits::default()
+        };
+        let table = Source::from_bytes("a.jsonl", text, None)?
+            .with_limits(limits)
+            .table()?;
         Ok((table.columns().to_vec(), table.collect::<Result<_>>()?))
     }
 
@@ -303,25 +363,53 @@ mod tests {
         assert_eq!(columns, ["b", "a", "c"]);
         let missing = Cell::Missing;
         let text = |value: &str| Cell::Text(value.to_owned());
-        assert_eq!(records[0].cells, [Cell::Number(1.5), text("x"), missing.clone()]);
-        assert_eq!(records[1].cells, [missing.clone(), missing.clone(), text("true")]);
+        assert_eq!(
+            records[0].cells,
+            [Cell::Number(1.5), text("x"), missing.clone()]
+        );
+        assert_eq!(
+            records[1].cells,
+            [missing.clone(), missing.clone(), text("true")]
+        );
         assert_eq!(records[2].cells, [missing.clone(), text(""), missing]);
-        assert_eq!(records.iter().map(|r| r.line).collect::<Vec<_>>(), [1, 3, 4]);
+        assert_eq!(
+            records.iter().map(|r| r.line).collect::<Vec<_>>(),
+            [1, 3, 4]
+        );
     }
 
     #[test]
     fn numbers_keep_their_last_bit() {
-        let (_, records) = read(b"{\"a\": 9007199254740993, \"b\": -3, \"c\": 0.31245855329111215}").unwrap();
+        let (_, records) =
+            read(b"{\"a\": 9007199254740993, \"b\": -3, \"c\": 0.31245855329111215}").unwrap();
         let beyond = Cell::Text("9007199254740993".to_owned());
-        assert_eq!(records[0].cells, [beyond, Cell::Number(-3.0), Cell::Number(0.31245855329111215)]);
+        assert_eq!(
+            records[0].cells,
+            [
+                beyond,
+                Cell::Number(-3.0),
+                Cell::Number(0.31245855329111215)
+            ]
+        );
     }
 
     #[test]
     fn broken_lines_are_named_by_place() {
         assert!(matches!(fault(b"\n \n"), ReadFault::Empty));
-        assert!(matches!(fault(b"{}\n[1]"), ReadFault::NotAnObject { line: 2 }));
-        assert!(matches!(fault(b"{\"a\": \"\xff\"}"), ReadFault::NotUtf8 { line: 1, column: None }));
-        assert!(matches!(fault(b"{}\n{\"a\": [{}]}"), ReadFault::NestedValue { line: 2, key } if key == "a"));
+        assert!(matches!(
+            fault(b"{}\n[1]"),
+            ReadFault::NotAnObject { line: 2 }
+        ));
+        assert!(matches!(
+            fault(b"{\"a\": \"\xff\"}"),
+            ReadFault::NotUtf8 {
+                line: 1,
+                column: None
+            }
+        ));
+        assert!(
+            matches!(fault(b"{}\n{\"a\": [{}]}"), ReadFault::NestedValue { line: 2, key } if key == "a")
+        );
         assert!(
             matches!(fault(b"{\"a\": {\"b\": [1]}}"), ReadFault::NestedValue { line: 1, key } if key == "a")
         );
@@ -329,23 +417,59 @@ mod tests {
             matches!(fault(b"{\"a\": 1, \"a\": 2}"), ReadFault::RepeatedKey { line: 1, key } if key == "a")
         );
         let cut = fault(b"{\"a\": 1");
-        assert!(matches!(cut, ReadFault::BrokenJson { line: 1, byte: 7, category: "cut short" }), "{cut:?}");
+        assert!(
+            matches!(
+                cut,
+                ReadFault::BrokenJson {
+                    line: 1,
+                    byte: 7,
+                    category: "cut short"
+                }
+            ),
+            "{cut:?}"
+        );
         let message = read(b"{\"a\": secret}").unwrap_err().to_string();
-        let expected =
-            "a.jsonl: line 1 is not one JSON object (syntax at byte 7); write one flat object a line";
+        let expected = "a.jsonl: line 1 is not one JSON object (syntax at byte 7); write one flat object a line";
         assert_eq!(message, expected);
-        assert!(matches!(fault(b"{} {}"), ReadFault::BrokenJson { category: "syntax", .. }));
-        assert!(matches!(fault(b"{\"a\": 1e999}"), ReadFault::BrokenJson { category: "syntax", .. }));
+        assert!(matches!(
+            fault(b"{} {}"),
+            ReadFault::BrokenJson {
+                category: "syntax",
+                ..
+            }
+        ));
+        assert!(matches!(
+            fault(b"{\"a\": 1e999}"),
+            ReadFault::BrokenJson {
+                category: "syntax",
+                ..
+            }
+        ));
     }
 
     #[test]
     fn memory_is_bounded() {
         let many = b"{\"a\":1,\"b\":1}\n{\"c\":1,\"d\":1,\"e\":1}";
-        assert!(matches!(fault(many), ReadFault::TooManyColumns { line: 2, limit: 4 }));
-        assert!(matches!(fault(b"{\"aaaaaaaaaaa\":1}"), ReadFault::LongName { line: 1, limit: 10 }));
+        assert!(matches!(
+            fault(many),
+            ReadFault::TooManyColumns { line: 2, limit: 4 }
+        ));
+        assert!(matches!(
+            fault(b"{\"aaaaaaaaaaa\":1}"),
+            ReadFault::LongName { line: 1, limit: 10 }
+        ));
         let long = format!("{{}}\n{{\"a\":\"{}\"}}", "x".repeat(1000));
-        assert!(matches!(fault(long.as_bytes()), ReadFault::LongLine { line: 2, limit: 1000 }));
+        assert!(matches!(
+            fault(long.as_bytes()),
+            ReadFault::LongLine {
+                line: 2,
+                limit: 1000
+            }
+        ));
         let deep = format!("{{\"a\":{}", "[".repeat(900));
-        assert!(matches!(fault(deep.as_bytes()), ReadFault::BrokenJson { .. }));
+        assert!(matches!(
+            fault(deep.as_bytes()),
+            ReadFault::BrokenJson { .. }
+        ));
     }
 }

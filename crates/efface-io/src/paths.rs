@@ -16,12 +16,24 @@ pub fn files_of(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>>
     let refused = |cause: io::Error| Error::new(path, ReadFault::Open(cause));
     if path.is_dir() {
         let names = entries(path).map_err(refused)?;
-        let files = names.into_iter().map(|name| path.join(name)).filter(|file| {
-            let is_data = format.is_some() || FileFormat::of_path(file).is_some();
-            let hidden = |name: &str| name.starts_with(['.', '_']);
-            is_data && !file.file_name().and_then(|name| name.to_str()).is_some_and(hidden) && file.is_file()
-        });
-        return some(path, files.collect(), "no file in this folder has the extension of a data file");
+        let files = names
+            .into_iter()
+            .map(|name| path.join(name))
+            .filter(|file| {
+                let is_data = format.is_some() || FileFormat::of_path(file).is_some();
+                let hidden = |name: &str| name.starts_with(['.', '_']);
+                is_data
+                    && !file
+                        .file_name()
+                        .and_then(|name| name.to_str())
+                        .is_some_and(hidden)
+                    && file.is_file()
+            });
+        return some(
+            path,
+            files.collect(),
+            "no file in this folder has the extension of a data file",
+        );
     }
     if path.exists() || !path.to_str().is_some_and(is_pattern) {
         return Ok(vec![path.to_owned()]);
@@ -38,10 +50,16 @@ pub fn files_of(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>>
         };
         let mut matched = Vec::new();
         for folder in found {
-            let folder_name = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+            let folder_name = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                &folder
+            };
             // What is no folder holds nothing that could match.
             let names = entries(folder_name).unwrap_or_default();
-            let fitting = names.into_iter().filter(|name| is_match(pattern.as_bytes(), name.as_bytes()));
+            let fitting = names
+                .into_iter()
+                .filter(|name| is_match(pattern.as_bytes(), name.as_bytes()));
             matched.extend(fitting.map(|name| folder.join(name)));
         }
         found = matched;
@@ -51,7 +69,11 @@ pub fn files_of(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>>
 }
 
 fn some(path: &Path, files: Vec<PathBuf>, problem: &'static str) -> Result<Vec<PathBuf>> {
-    if files.is_empty() { Err(Error::new(path, ReadFault::NoFiles(problem))) } else { Ok(files) }
+    if files.is_empty() {
+        Err(Error::new(path, ReadFault::NoFiles(problem)))
+    } else {
+        Ok(files)
+    }
 }
 
 /// Whether a name holds what stands for other letters.
@@ -107,29 +129,58 @@ mod tests {
     #[test]
     fn patterns_match_whole_names() {
         let matches = |pattern: &str, name: &str| is_match(pattern.as_bytes(), name.as_bytes());
-        assert!(matches("*.csv", "a.csv") && matches("a*b*c", "aXbYbc") && matches("?.csv", "a.csv"));
+        assert!(
+            matches("*.csv", "a.csv") && matches("a*b*c", "aXbYbc") && matches("?.csv", "a.csv")
+        );
         assert!(matches("*", "") && matches("**", "a") && matches(".*", ".a"));
         assert!(
-            !matches("*.csv", "a.csvx") && !matches("?", "ab") && !matches("*", ".a") && !matches("a", "b")
+            !matches("*.csv", "a.csvx")
+                && !matches("?", "ab")
+                && !matches("*", ".a")
+                && !matches("a", "b")
         );
     }
 
     #[test]
     fn folders_and_patterns_stand_for_their_files() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["b.csv", "a.csv", "_SUCCESS", ".hidden.csv", "notes.txt", "m.efface"] {
+        for name in [
+            "b.csv",
+            "a.csv",
+            "_SUCCESS",
+            ".hidden.csv",
+            "notes.txt",
+            "m.efface",
+        ] {
             std::fs::write(folder.path().join(name), "x\n").unwrap();
         }
         std::fs::create_dir(folder.path().join("more.csv")).unwrap();
         std::fs::write(folder.path().join("more.csv/c.csv"), "x\n").unwrap();
         let names = |path: &Path, format| -> Vec<String> {
             let files = files_of(path, format).unwrap();
-            files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().display().to_string()).collect()
+            files
+                .iter()
+                .map(|file| {
+                    file.strip_prefix(folder.path())
+                        .unwrap()
+                        .display()
+                        .to_string()
+                })
+                .collect()
         };
         assert_eq!(names(folder.path(), None), ["a.csv", "b.csv"]);
-        assert_eq!(names(folder.path(), Some(FileFormat::Csv)), ["a.csv", "b.csv", "m.efface", "notes.txt"]);
-        assert_eq!(names(&folder.path().join("*.csv"), None), ["a.csv", "b.csv"]);
-        assert_eq!(names(&folder.path().join("m*/?.csv"), None), ["more.csv/c.csv"]);
+        assert_eq!(
+            names(folder.path(), Some(FileFormat::Csv)),
+            ["a.csv", "b.csv", "m.efface", "notes.txt"]
+        );
+        assert_eq!(
+            names(&folder.path().join("*.csv"), None),
+            ["a.csv", "b.csv"]
+        );
+        assert_eq!(
+            names(&folder.path().join("m*/?.csv"), None),
+            ["more.csv/c.csv"]
+        );
         assert_eq!(names(&folder.path().join("a.csv"), None), ["a.csv"]);
         assert!(
             files_of(&folder.path().join("*.parquet"), None)
@@ -138,6 +189,11 @@ mod tests {
                 .contains("no file matches")
         );
         std::fs::create_dir(folder.path().join("empty")).unwrap();
-        assert!(files_of(&folder.path().join("empty"), None).unwrap_err().to_string().contains("extension"));
+        assert!(
+            files_of(&folder.path().join("empty"), None)
+                .unwrap_err()
+                .to_string()
+                .contains("extension")
+        );
     }
 }

@@ -10,7 +10,8 @@ use crate::dialect::check_separator;
 use crate::error::{Error, ReadFault, Result};
 use crate::stream::{StreamInput, is_read_once};
 use crate::{
-    Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableBlocks, TableDialect,
+    Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableBlocks,
+    TableDialect,
 };
 
 /// How much a reader may hold in memory at once.
@@ -75,10 +76,18 @@ impl Source {
         // Opening a pipe would wait for somebody who writes to it, and it can be read once only.
         if !metadata.is_file() {
             let problem = "it is no plain file, which can be read again from its start";
-            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+            return Err(refused(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                problem,
+            )));
         }
         File::open(path).map_err(refused)?;
-        Self::new(path.to_owned(), InputOrigin::File(FileStamp::of(&metadata)), metadata.len(), format)
+        Self::new(
+            path.to_owned(),
+            InputOrigin::File(FileStamp::of(&metadata)),
+            metadata.len(),
+            format,
+        )
     }
 
     /// Takes bytes as if they were the file `name`; the name tells compression and format as it does for
@@ -86,10 +95,19 @@ impl Source {
     ///
     /// # Errors
     /// There are no bytes, or the name tells no format.
-    pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>, format: Option<FileFormat>) -> Result<Self> {
+    pub fn from_bytes(
+        name: &str,
+        bytes: impl Into<Vec<u8>>,
+        format: Option<FileFormat>,
+    ) -> Result<Self> {
         let bytes: Arc<[u8]> = bytes.into().into();
         let size = bytes.len() as u64;
-        Self::new(PathBuf::from(name), InputOrigin::Memory(bytes), size, format)
+        Self::new(
+            PathBuf::from(name),
+            InputOrigin::Memory(bytes),
+            size,
+            format,
+        )
     }
 
     /// Takes a stream as if it were the file `name`, without knowing its size. Passes that go beyond its first megabytes put it into a
@@ -97,12 +115,18 @@ impl Source {
     ///
     /// # Errors
     /// There are no bytes, or the name tells no format, or that of a format which is not read from its start.
-    pub fn from_stream(name: &str, stream: Box<dyn Read + Send>, format: Option<FileFormat>) -> Result<Self> {
+    pub fn from_stream(
+        name: &str,
+        stream: Box<dyn Read + Send>,
+        format: Option<FileFormat>,
+    ) -> Result<Self> {
         let stream = StreamInput::new(stream);
         let is_empty = stream.is_empty();
         let source = Self::new(PathBuf::from(name), InputOrigin::Stream(stream), 1, format)?;
         match is_empty {
-            _ if source.format == FileFormat::Parquet => Err(source.input.fault(ReadFault::NotParquet)),
+            _ if source.format == FileFormat::Parquet => {
+                Err(source.input.fault(ReadFault::NotParquet))
+            }
             Ok(true) => Err(source.input.fault(ReadFault::Empty)),
             Ok(false) => Ok(source),
             Err(cause) => Err(source.input.broken(cause, 0)),
@@ -116,10 +140,19 @@ impl Source {
         }
     }
 
-    fn new(path: PathBuf, origin: InputOrigin, size: u64, format: Option<FileFormat>) -> Result<Self> {
+    fn new(
+        path: PathBuf,
+        origin: InputOrigin,
+        size: u64,
+        format: Option<FileFormat>,
+    ) -> Result<Self> {
         let compression = Compression::of_path(&path);
         let format = format.or_else(|| FileFormat::of_path(&path));
-        let progress = ReadProgress::new(if matches!(origin, InputOrigin::Stream(_)) { 0 } else { size });
+        let progress = ReadProgress::new(if matches!(origin, InputOrigin::Stream(_)) {
+            0
+        } else {
+            size
+        });
         let input = SourceInput {
             path: path.into(),
             origin,
@@ -129,9 +162,13 @@ impl Source {
             dialect: Arc::default(),
             keys: Arc::default(),
         };
-        let Some(format) = format else { return Err(input.fault(ReadFault::UnknownFormat)) };
+        let Some(format) = format else {
+            return Err(input.fault(ReadFault::UnknownFormat));
+        };
         match (format, compression.name()) {
-            (FileFormat::Parquet, Some(codec)) => Err(input.fault(ReadFault::CompressedParquet(codec))),
+            (FileFormat::Parquet, Some(codec)) => {
+                Err(input.fault(ReadFault::CompressedParquet(codec)))
+            }
             _ if size == 0 => Err(input.fault(ReadFault::Empty)),
             _ => Ok(Self { format, input }),
         }
@@ -213,7 +250,10 @@ impl Source {
     /// wants.
     pub fn table(&self) -> Result<RecordPass> {
         if self.is_sparse() {
-            let fault = ReadFault::Shape { found: "sparse vectors", wanted: "a table" };
+            let fault = ReadFault::Shape {
+                found: "sparse vectors",
+                wanted: "a table",
+            };
             return Err(self.input.fault(fault));
         }
         RecordPass::open(&self.input, self.format)
@@ -233,7 +273,10 @@ impl Source {
     /// The source is a table, or it cannot be opened.
     pub fn sparse(&self) -> Result<SparseTable> {
         if !self.is_sparse() {
-            let fault = ReadFault::Shape { found: "a table", wanted: "sparse vectors" };
+            let fault = ReadFault::Shape {
+                found: "a table",
+                wanted: "sparse vectors",
+            };
             return Err(self.input.fault(fault));
         }
         SparseTable::open(&self.input)
@@ -282,7 +325,11 @@ impl FileStamp {
         let number = std::os::unix::fs::MetadataExt::ino(metadata);
         #[cfg(not(unix))]
         let number = 0;
-        Self { size: metadata.len(), written: metadata.modified().ok(), number }
+        Self {
+            size: metadata.len(),
+            written: metadata.modified().ok(),
+            number,
+        }
     }
 }
 
@@ -294,7 +341,9 @@ impl SourceInput {
     /// The file, unless it is no longer the one that was opened first.
     pub(crate) fn open_file(&self) -> Result<File> {
         let file = File::open(&self.path).map_err(|e| self.fault(ReadFault::Open(e)))?;
-        let metadata = file.metadata().map_err(|e| self.fault(ReadFault::Open(e)))?;
+        let metadata = file
+            .metadata()
+            .map_err(|e| self.fault(ReadFault::Open(e)))?;
         match &self.origin {
             InputOrigin::File(stamp) if *stamp != FileStamp::of(&metadata) => {
                 Err(self.fault(ReadFault::Changed))
@@ -327,18 +376,32 @@ impl SourceInput {
 
     /// Refuses column names that are too many, too long or not distinct; `line` is where they stand.
     pub(crate) fn check_names(&self, names: &[String], line: u64) -> Result<()> {
-        let ReadLimits { columns, name_bytes, .. } = self.limits;
+        let ReadLimits {
+            columns,
+            name_bytes,
+            ..
+        } = self.limits;
         if names.len() > columns {
-            return Err(self.fault(ReadFault::TooManyColumns { line, limit: columns }));
+            return Err(self.fault(ReadFault::TooManyColumns {
+                line,
+                limit: columns,
+            }));
         }
         if names.iter().any(|name| name.len() > name_bytes) {
-            return Err(self.fault(ReadFault::LongName { line, limit: name_bytes }));
+            return Err(self.fault(ReadFault::LongName {
+                line,
+                limit: name_bytes,
+            }));
         }
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort_unstable();
         let twice = |pair: &[&String]| (pair[0] == pair[1]).then(|| pair[0].clone());
         let mut shared: Vec<String> = sorted.windows(2).filter_map(twice).collect();
         shared.dedup();
-        if shared.is_empty() { Ok(()) } else { Err(self.fault(ReadFault::DuplicateColumns(shared))) }
+        if shared.is_empty() {
+            Ok(())
+        } else {
+            Err(self.fault(ReadFault::DuplicateColumns(shared)))
+        }
     }
 }

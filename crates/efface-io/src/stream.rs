@@ -41,7 +41,13 @@ pub(crate) fn is_read_once(error: &io::Error) -> bool {
 
 impl StreamInput {
     pub(crate) fn new(stream: Box<dyn Read + Send>) -> Self {
-        let state = StreamState { stream, head: Vec::new(), taken: 0, rest: None, once: false };
+        let state = StreamState {
+            stream,
+            head: Vec::new(),
+            taken: 0,
+            rest: None,
+            once: false,
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -61,7 +67,10 @@ impl StreamInput {
 
     /// A pass from the start.
     pub(crate) fn pass(&self) -> StreamPass {
-        StreamPass { stream: self.clone(), at: 0 }
+        StreamPass {
+            stream: self.clone(),
+            at: 0,
+        }
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -84,7 +93,11 @@ impl StreamInput {
         if at != state.taken {
             return Err(io::ErrorKind::NotSeekable.into());
         }
-        let room = if grows { HEAD - state.head.len() } else { usize::MAX };
+        let room = if grows {
+            HEAD - state.head.len()
+        } else {
+            usize::MAX
+        };
         let room = room.min(buffer.len());
         let count = state.stream.read(&mut buffer[..room])?;
         state.taken += count as u64;

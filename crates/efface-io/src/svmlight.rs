@@ -40,7 +40,11 @@ pub struct SparseTable {
 
 impl SparseTable {
     pub(crate) fn open(input: &SourceInput) -> Result<Self> {
-        Ok(Self { input: input.clone(), lines: LineReader::open(input)?, over: false })
+        Ok(Self {
+            input: input.clone(),
+            lines: LineReader::open(input)?,
+            over: false,
+        })
     }
 
     /// Reads the next vector into `record`, whose memory is used again; false at the end.
@@ -87,7 +91,9 @@ impl SparseTable {
         while self.read(&mut record)? {
             extent.rows += 1;
             extent.entries += record.entries.len() as u64;
-            if let (Some(&(first, _)), Some(&(last, _))) = (record.entries.first(), record.entries.last()) {
+            if let (Some(&(first, _)), Some(&(last, _))) =
+                (record.entries.first(), record.entries.last())
+            {
                 let (least, most) = extent.indices.unwrap_or((first, last));
                 extent.indices = Some((least.min(first), most.max(last)));
             }
@@ -130,13 +136,28 @@ fn parse(
     record.line = line;
     record.qid = None;
     record.entries.clear();
-    let mut tokens = (1..).zip(content.split(u8::is_ascii_whitespace).filter(|t| !t.is_empty())).peekable();
-    let bad = |token, expected| ReadFault::BadToken { line, token, expected };
+    let mut tokens = (1..)
+        .zip(
+            content
+                .split(u8::is_ascii_whitespace)
+                .filter(|t| !t.is_empty()),
+        )
+        .peekable();
+    let bad = |token, expected| ReadFault::BadToken {
+        line,
+        token,
+        expected,
+    };
 
     let label = tokens.next().and_then(|(_, label)| number(label));
     record.target = label.ok_or_else(|| bad(1, "a numeric label"))?;
-    if let Some((token, digits)) = tokens.peek().and_then(|&(n, t)| Some((n, t.strip_prefix(b"qid:")?))) {
-        let qid = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    if let Some((token, digits)) = tokens
+        .peek()
+        .and_then(|&(n, t)| Some((n, t.strip_prefix(b"qid:")?)))
+    {
+        let qid = str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok());
         record.qid = Some(qid.ok_or_else(|| bad(token, "`qid:` with a whole number"))?);
         tokens.next();
     }
@@ -148,10 +169,17 @@ fn parse(
             return Err(bad(token, "`index:value` with a whole index"));
         }
         let value = value.ok_or_else(|| bad(token, "`index:value` with a numeric value"))?;
-        let index = str::from_utf8(index).ok().and_then(|digits| digits.parse().ok());
-        let index =
-            index.filter(|&index| index < limit).ok_or(ReadFault::IndexTooLarge { line, token, limit })?;
-        if record.entries.last().is_some_and(|&(before, _)| before >= index) {
+        let index = str::from_utf8(index)
+            .ok()
+            .and_then(|digits| digits.parse().ok());
+        let index = index
+            .filter(|&index| index < limit)
+            .ok_or(ReadFault::IndexTooLarge { line, token, limit })?;
+        if record
+            .entries
+            .last()
+            .is_some_and(|&(before, _)| before >= index)
+        {
             return Err(ReadFault::IndexOrder { line, token });
         }
         record.entries.push((index, value));
@@ -180,19 +208,46 @@ mod tests {
     fn labels_queries_and_entries() {
         let text = b"# made by hand\n\n+1 qid:3 1:0.5 4:-2e3 # why\r\n \t\nnan 0:inf\n-1";
         let records = read(text).unwrap();
-        let first =
-            SparseRecord { line: 3, target: 1.0, qid: Some(3), entries: vec![(1, 0.5), (4, -2000.0)] };
+        let first = SparseRecord {
+            line: 3,
+            target: 1.0,
+            qid: Some(3),
+            entries: vec![(1, 0.5), (4, -2000.0)],
+        };
         assert_eq!(records[0], first);
         assert!(records[1].target.is_nan());
-        assert_eq!((records[1].line, &records[1].entries[..]), (5, &[(0, f64::INFINITY)][..]));
-        assert_eq!(records[2], SparseRecord { line: 6, target: -1.0, qid: None, entries: vec![] });
+        assert_eq!(
+            (records[1].line, &records[1].entries[..]),
+            (5, &[(0, f64::INFINITY)][..])
+        );
+        assert_eq!(
+            records[2],
+            SparseRecord {
+                line: 6,
+                target: -1.0,
+                qid: None,
+                entries: vec![]
+            }
+        );
     }
 
     #[test]
     fn the_extent_tells_width_and_base() {
-        let scan = |text: &str| Source::from_bytes("a.svm", text, None).unwrap().scan().unwrap();
+        let scan = |text: &str| {
+            Source::from_bytes("a.svm", text, None)
+                .unwrap()
+                .scan()
+                .unwrap()
+        };
         let extent = scan("1 3:1 9:1\n0 1:1\n0\n");
-        assert_eq!(extent, SparseExtent { rows: 3, entries: 3, indices: Some((1, 9)) });
+        assert_eq!(
+            extent,
+            SparseExtent {
+                rows: 3,
+                entries: 3,
+                indices: Some((1, 9))
+            }
+        );
         assert_eq!(scan("# nothing\n"), SparseExtent::default());
     }
 
@@ -220,22 +275,52 @@ mod tests {
 
     #[test]
     fn indices_increase_and_fit() {
-        assert!(matches!(fault(b"1 2:1 1:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
-        assert!(matches!(fault(b"1 2:1 2:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
-        let too_large =
-            |text: &[u8]| matches!(fault(text), ReadFault::IndexTooLarge { line: 1, token: 2, .. });
+        assert!(matches!(
+            fault(b"1 2:1 1:1"),
+            ReadFault::IndexOrder { line: 1, token: 3 }
+        ));
+        assert!(matches!(
+            fault(b"1 2:1 2:1"),
+            ReadFault::IndexOrder { line: 1, token: 3 }
+        ));
+        let too_large = |text: &[u8]| {
+            matches!(
+                fault(text),
+                ReadFault::IndexTooLarge {
+                    line: 1,
+                    token: 2,
+                    ..
+                }
+            )
+        };
         assert!(too_large(b"1 16777216:1") && too_large(b"1 2147483648:1"));
         assert!(too_large(b"1 99999999999999999999:1"));
-        assert_eq!(read(b"1 16777215:1").unwrap()[0].entries, [(16_777_215, 1.0)]);
-        let limits = ReadLimits { features: u32::MAX, ..ReadLimits::default() };
-        let wide = |text: &[u8]| Source::from_bytes("a.svm", text, None).unwrap().with_limits(limits);
-        assert_eq!(wide(b"1 4294967294:1").scan().unwrap().indices, Some((u32::MAX - 1, u32::MAX - 1)));
+        assert_eq!(
+            read(b"1 16777215:1").unwrap()[0].entries,
+            [(16_777_215, 1.0)]
+        );
+        let limits = ReadLimits {
+            features: u32::MAX,
+            ..ReadLimits::default()
+        };
+        let wide = |text: &[u8]| {
+            Source::from_bytes("a.svm", text, None)
+                .unwrap()
+                .with_limits(limits)
+        };
+        assert_eq!(
+            wide(b"1 4294967294:1").scan().unwrap().indices,
+            Some((u32::MAX - 1, u32::MAX - 1))
+        );
         assert!(wide(b"1 4294967295:1").scan().is_err());
     }
 
     #[test]
     fn a_pass_is_over_after_an_error_and_can_start_again() {
-        let mut table = Source::from_bytes("a.svm", "1 1:1\nx\n2 1:1\n", None).unwrap().sparse().unwrap();
+        let mut table = Source::from_bytes("a.svm", "1 1:1\nx\n2 1:1\n", None)
+            .unwrap()
+            .sparse()
+            .unwrap();
         for _ in 0..2 {
             assert!(table.next().unwrap().is_ok());
             assert!(table.next().unwrap().is_err());

@@ -37,24 +37,27 @@ pub(crate) enum RecordReader {
 
 impl RecordPass {
     pub(crate) fn open(input: &SourceInput, format: FileFormat) -> Result<Self> {
-        let (columns, rows) = match format {
-            FileFormat::JsonLines => {
-                JsonReader::open(input).map(|(c, r)| (c, RecordReader::Json(Box::new(r))))?
-            }
-            #[cfg(feature = "parquet")]
-            FileFormat::Parquet => {
-                ParquetReader::open(input).map(|(c, r)| (c, RecordReader::Parquet(Box::new(r))))?
-            }
-            #[cfg(not(feature = "parquet"))]
-            FileFormat::Parquet => return Err(input.fault(ReadFault::ParquetDisabled)),
-            FileFormat::Tsv => {
-                CsvReader::open(input, Some(b'\t')).map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
-            }
-            FileFormat::Csv | FileFormat::Svmlight => {
-                CsvReader::open(input, None).map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
-            }
-        };
-        Ok(Self { input: input.clone(), columns, rows, over: false })
+        let (columns, rows) =
+            match format {
+                FileFormat::JsonLines => {
+                    JsonReader::open(input).map(|(c, r)| (c, RecordReader::Json(Box::new(r))))?
+                }
+                #[cfg(feature = "parquet")]
+                FileFormat::Parquet => ParquetReader::open(input)
+                    .map(|(c, r)| (c, RecordReader::Parquet(Box::new(r))))?,
+                #[cfg(not(feature = "parquet"))]
+                FileFormat::Parquet => return Err(input.fault(ReadFault::ParquetDisabled)),
+                FileFormat::Tsv => CsvReader::open(input, Some(b'\t'))
+                    .map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?,
+                FileFormat::Csv | FileFormat::Svmlight => CsvReader::open(input, None)
+                    .map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?,
+            };
+        Ok(Self {
+            input: input.clone(),
+            columns,
+            rows,
+            over: false,
+        })
     }
 
     /// The names of the columns: a header, the keys in the order in which they first appear, or a schema.
@@ -99,7 +102,11 @@ impl RecordPass {
             }
         };
         self.over = !same;
-        if same { Ok(()) } else { Err(self.input.fault(ReadFault::Changed)) }
+        if same {
+            Ok(())
+        } else {
+            Err(self.input.fault(ReadFault::Changed))
+        }
     }
 
     /// Bytes taken from the file in this pass, see [`ReadProgress::bytes_read`](crate::ReadProgress::bytes_read).
@@ -130,7 +137,10 @@ impl Iterator for RecordPass {
     type Item = Result<TableRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut record = TableRecord { line: 0, cells: Vec::with_capacity(self.columns.len()) };
+        let mut record = TableRecord {
+            line: 0,
+            cells: Vec::with_capacity(self.columns.len()),
+        };
         match self.read(&mut record) {
             Ok(true) => Some(Ok(record)),
             Ok(false) => None,
@@ -153,7 +163,11 @@ pub(crate) fn set_text(cell: &mut Cell, text: &str) {
 /// onto its neighbour.
 pub(crate) fn integer(value: i128) -> Cell {
     const EXACT: u128 = 1 << 53;
-    if value.unsigned_abs() <= EXACT { Cell::Number(value as f64) } else { Cell::Text(value.to_string()) }
+    if value.unsigned_abs() <= EXACT {
+        Cell::Number(value as f64)
+    } else {
+        Cell::Text(value.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +187,9 @@ mod tests {
     #[test]
     fn whole_numbers_stay_exact() {
         assert_eq!(integer(-(1 << 53)), Cell::Number(-9_007_199_254_740_992.0));
-        assert_eq!(integer(-(1 << 53) - 1), Cell::Text("-9007199254740993".to_owned()));
+        assert_eq!(
+            integer(-(1 << 53) - 1),
+            Cell::Text("-9007199254740993".to_owned())
+        );
     }
 }

@@ -17,7 +17,10 @@ struct BrokenRead(Option<io::Error>);
 
 impl Read for BrokenRead {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(self.0.take().unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
+        Err(self
+            .0
+            .take()
+            .unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
     }
 }
 
@@ -37,7 +40,9 @@ impl TextReader {
     pub(crate) fn open(input: &SourceInput) -> Result<Self> {
         let mut reader = input.open_text()?;
         let mut start = Vec::new();
-        let took = (&mut reader).take(FIRST_BYTES as u64).read_to_end(&mut start);
+        let took = (&mut reader)
+            .take(FIRST_BYTES as u64)
+            .read_to_end(&mut start);
         // What is wrong behind these bytes is told when they have been read. A decoder might not tell it twice.
         let rest: Box<dyn Read + Send> = match took {
             Ok(_) => reader,
@@ -48,12 +53,18 @@ impl TextReader {
         }
         let whole: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(rest));
         let bytes = TextBytes::Stream(BufReader::with_capacity(FIRST_BYTES, whole));
-        Ok(Self { input: input.clone(), bytes })
+        Ok(Self {
+            input: input.clone(),
+            bytes,
+        })
     }
 
     /// The text of a block alone.
     pub(crate) fn of_block(input: &SourceInput, block: TextBlock) -> Self {
-        Self { input: input.clone(), bytes: TextBytes::Block { block, next: 0 } }
+        Self {
+            input: input.clone(),
+            bytes: TextBytes::Block { block, next: 0 },
+        }
     }
 
     /// The next bytes; none at the end. `line` is the last line that was read, for the message.
@@ -77,8 +88,10 @@ impl TextReader {
                         BlockEnd::Whole => {}
                         BlockEnd::Broken(cause) => return Err(self.input.broken(cause, line)),
                         BlockEnd::TooLong => {
-                            let fault =
-                                ReadFault::LongLine { line: line + 1, limit: self.input.limits.line_bytes };
+                            let fault = ReadFault::LongLine {
+                                line: line + 1,
+                                limit: self.input.limits.line_bytes,
+                            };
                             return Err(self.input.fault(fault));
                         }
                     }
@@ -119,13 +132,21 @@ pub(crate) struct LineReader {
 
 impl LineReader {
     pub(crate) fn open(input: &SourceInput) -> Result<Self> {
-        Ok(Self { text: TextReader::open(input)?, line: 0, buffer: Vec::new() })
+        Ok(Self {
+            text: TextReader::open(input)?,
+            line: 0,
+            buffer: Vec::new(),
+        })
     }
 
     /// The lines of a block alone, counted on from those before it.
     pub(crate) fn of_block(input: &SourceInput, block: TextBlock) -> Self {
         let line = block.first_line.saturating_sub(1);
-        Self { text: TextReader::of_block(input, block), line, buffer: Vec::new() }
+        Self {
+            text: TextReader::of_block(input, block),
+            line,
+            buffer: Vec::new(),
+        }
     }
 
     /// The text behind the lines that were read.
@@ -148,7 +169,10 @@ impl LineReader {
             let newline = memchr::memchr(b'\n', bytes);
             let content = newline.unwrap_or(bytes.len());
             if self.buffer.len() + content > limit {
-                let fault = ReadFault::LongLine { line: self.line + 1, limit };
+                let fault = ReadFault::LongLine {
+                    line: self.line + 1,
+                    limit,
+                };
                 return Err(self.text.input.fault(fault));
             }
             self.buffer.extend_from_slice(&bytes[..content]);

@@ -1,5 +1,9 @@
 //! Whatever the bytes are, a reader ends with records or with an error: it neither panics nor runs on.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails as the test does"
+)]
 
 use std::io::Write as _;
 
@@ -17,16 +21,23 @@ const LIMITS: ReadLimits = ReadLimits {
 };
 
 fn drive(name: &str, bytes: &[u8], format: FileFormat) {
-    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
+    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else {
+        return;
+    };
     for source in [source.clone(), source.with_limits(LIMITS)] {
         if source.is_sparse() {
-            let Ok(mut table) = source.sparse() else { continue };
+            let Ok(mut table) = source.sparse() else {
+                continue;
+            };
             let first = table.by_ref().count();
             table.rewind().unwrap();
             assert_eq!(table.count(), first);
         } else if let Ok(mut table) = source.table() {
             let width = table.columns().len();
-            let first = table.by_ref().inspect(|r| assert!(r.iter().all(|r| r.cells.len() == width))).count();
+            let first = table
+                .by_ref()
+                .inspect(|r| assert!(r.iter().all(|r| r.cells.len() == width)))
+                .count();
             table.rewind().unwrap();
             assert_eq!(table.count(), first);
         }
@@ -38,9 +49,13 @@ fn drive_all(bytes: &[u8]) {
     encoder.write_all(bytes).unwrap();
     let gzip = encoder.finish().unwrap();
     let zstd = zstd::encode_all(bytes, 1).unwrap();
-    for format in
-        [FileFormat::Csv, FileFormat::Tsv, FileFormat::JsonLines, FileFormat::Svmlight, FileFormat::Parquet]
-    {
+    for format in [
+        FileFormat::Csv,
+        FileFormat::Tsv,
+        FileFormat::JsonLines,
+        FileFormat::Svmlight,
+        FileFormat::Parquet,
+    ] {
         drive("a", bytes, format);
         drive("a.gz", bytes, format);
         drive("a.zst", bytes, format);
@@ -79,7 +94,8 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         b"\xef\xbb\xbf",
         b"\\u",
     ];
-    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..60).prop_map(|parts| parts.concat())
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..60)
+        .prop_map(|parts| parts.concat())
 }
 
 proptest! {
@@ -113,8 +129,9 @@ proptest! {
 
 /// Conditions with names and values of any kind.
 fn conditions() -> impl Strategy<Value = RowCondition> {
-    let name = "[a-z =<>()!'\"éß]{0,6}"
-        .prop_filter("no text holds all three quotes", |name| !name.contains('\'') || !name.contains('"'));
+    let name = "[a-z =<>()!'\"éß]{0,6}".prop_filter("no text holds all three quotes", |name| {
+        !name.contains('\'') || !name.contains('"')
+    });
     let sign = prop_oneof![
         Just(ComparisonSign::Equal),
         Just(ComparisonSign::NotEqual),
@@ -123,11 +140,12 @@ fn conditions() -> impl Strategy<Value = RowCondition> {
         Just(ComparisonSign::More),
         Just(ComparisonSign::AtLeast),
     ];
-    let leaf = (name.clone(), sign, name).prop_map(|(column, operator, value)| RowCondition::Compare {
-        column,
-        operator,
-        value,
-    });
+    let leaf =
+        (name.clone(), sign, name).prop_map(|(column, operator, value)| RowCondition::Compare {
+            column,
+            operator,
+            value,
+        });
     leaf.prop_recursive(4, 24, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 2..4).prop_map(RowCondition::All),
@@ -201,18 +219,23 @@ fn in_blocks(source: &Source, bytes: usize) -> Result<(Vec<String>, Outcome), St
 }
 
 fn blocks_give_what_a_pass_gives(name: &str, bytes: &[u8], format: FileFormat, size: usize) {
-    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
+    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else {
+        return;
+    };
     for source in [source.clone(), source.with_limits(LIMITS)] {
         // Numbers that are none are equal to nothing, so that what is printed is compared.
-        assert_eq!(format!("{:?}", in_blocks(&source, size)), format!("{:?}", serial(&source)));
+        assert_eq!(
+            format!("{:?}", in_blocks(&source, size)),
+            format!("{:?}", serial(&source))
+        );
     }
 }
 
 /// Rows of quoted, half quoted and plain fields, of every kind of line.
 fn quoted_pieces() -> impl Strategy<Value = Vec<u8>> {
     let pieces: [&[u8]; 14] = [
-        b"a", b"1.5", b",", b"\"", b"\"\"", b"\",", b",\"", b"\n", b"\r", b"\r\n", b"\"\n\"", b" ", b"\xff",
-        b"1,2\n",
+        b"a", b"1.5", b",", b"\"", b"\"\"", b"\",", b",\"", b"\n", b"\r", b"\r\n", b"\"\n\"", b" ",
+        b"\xff", b"1,2\n",
     ];
     prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..80)
         .prop_map(|parts| [b"a,b\n", &parts.concat()[..]].concat())

@@ -1,5 +1,9 @@
 //! Files on disk: opening, compression, progress and second passes.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails as the test does"
+)]
 
 use std::fs;
 use std::io::Write as _;
@@ -32,7 +36,9 @@ fn fault<T>(outcome: efface_io::Result<T>) -> ReadFault {
 }
 
 fn big_csv() -> String {
-    (0..20_000).fold("id,name\n".to_owned(), |text, i| text + &format!("{i},name {}\n", i % 7))
+    (0..20_000).fold("id,name\n".to_owned(), |text, i| {
+        text + &format!("{i},name {}\n", i % 7)
+    })
 }
 
 #[test]
@@ -43,22 +49,33 @@ fn packed_files_read_like_plain_ones() {
     let members = [gzip(head), gzip(tail)].concat();
     let frames = [zstd(head), zstd(tail)].concat();
     let plain = put(&folder, "a.csv", text.as_bytes());
-    let expected: Vec<TableRecord> =
-        open(&plain, None).unwrap().table().unwrap().map(|r| r.unwrap()).collect();
+    let expected: Vec<TableRecord> = open(&plain, None)
+        .unwrap()
+        .table()
+        .unwrap()
+        .map(|r| r.unwrap())
+        .collect();
     assert_eq!(expected.len(), 20_000);
 
-    for (name, bytes, compression) in
-        [("a.csv.gz", members, Compression::Gzip), ("a.csv.zst", frames, Compression::Zstd)]
-    {
+    for (name, bytes, compression) in [
+        ("a.csv.gz", members, Compression::Gzip),
+        ("a.csv.zst", frames, Compression::Zstd),
+    ] {
         let source = open(&put(&folder, name, &bytes), None).unwrap();
-        assert_eq!((source.format(), source.compression()), (FileFormat::Csv, compression));
+        assert_eq!(
+            (source.format(), source.compression()),
+            (FileFormat::Csv, compression)
+        );
         let progress = source.progress();
         let mut table = source.table().unwrap();
         for _ in 0..2 {
             let records: Vec<TableRecord> = table.by_ref().map(|r| r.unwrap()).collect();
             assert!(records == expected);
             assert_eq!(progress.bytes_read(), bytes.len() as u64);
-            assert_eq!((table.bytes_read(), table.size()), (progress.bytes_read(), progress.size()));
+            assert_eq!(
+                (table.bytes_read(), table.size()),
+                (progress.bytes_read(), progress.size())
+            );
             table.rewind().unwrap();
         }
     }
@@ -76,16 +93,19 @@ fn every_text_format_may_be_packed() {
 #[test]
 fn broken_streams_are_not_blamed_on_the_disk() {
     let text = big_csv();
-    for (name, codec, bytes) in
-        [("a.csv.gz", "gzip", gzip(text.as_bytes())), ("a.csv.zst", "zstd", zstd(text.as_bytes()))]
-    {
+    for (name, codec, bytes) in [
+        ("a.csv.gz", "gzip", gzip(text.as_bytes())),
+        ("a.csv.zst", "zstd", zstd(text.as_bytes())),
+    ] {
         let cut = Source::from_bytes(name, &bytes[..bytes.len() / 2], None).unwrap();
         let outcome: efface_io::Result<Vec<TableRecord>> = cut.table().and_then(Iterator::collect);
         assert!(
             matches!(fault(outcome), ReadFault::BrokenStream { codec: c, line } if c == codec && line < 20_000)
         );
         let other = Source::from_bytes(name, "id,name\n1,2\n", None).unwrap();
-        assert!(matches!(fault(other.table()), ReadFault::BrokenStream { codec: c, line: 0 } if c == codec));
+        assert!(
+            matches!(fault(other.table()), ReadFault::BrokenStream { codec: c, line: 0 } if c == codec)
+        );
     }
 }
 
@@ -96,12 +116,21 @@ fn a_file_that_unpacks_to_one_huge_line_is_refused() {
     for name in ["a.csv.gz", "a.jsonl.gz"] {
         let source = Source::from_bytes(name, bomb.clone(), None).unwrap();
         assert!(
-            matches!(fault(source.table()), ReadFault::LongLine { line: 1, limit: 67_108_864 }),
+            matches!(
+                fault(source.table()),
+                ReadFault::LongLine {
+                    line: 1,
+                    limit: 67_108_864
+                }
+            ),
             "{name}"
         );
     }
     let source = Source::from_bytes("a.svm.gz", bomb, None).unwrap();
-    assert!(matches!(fault(source.scan()), ReadFault::LongLine { line: 1, .. }));
+    assert!(matches!(
+        fault(source.scan()),
+        ReadFault::LongLine { line: 1, .. }
+    ));
 }
 
 #[test]
@@ -111,13 +140,32 @@ fn files_that_cannot_be_opened() {
     let error = open(&absent, None).unwrap_err();
     assert!(error.to_string().contains("absent.csv: cannot be opened"));
     assert!(matches!(*error.fault, ReadFault::Open(_)));
-    assert!(matches!(fault(open(folder.path(), Some(FileFormat::Csv))), ReadFault::Open(_)));
-    assert!(matches!(fault(open(&put(&folder, "empty.csv", b""), None)), ReadFault::Empty));
+    assert!(matches!(
+        fault(open(folder.path(), Some(FileFormat::Csv))),
+        ReadFault::Open(_)
+    ));
+    assert!(matches!(
+        fault(open(&put(&folder, "empty.csv", b""), None)),
+        ReadFault::Empty
+    ));
     let unknown = put(&folder, "a.txt", b"a\n1\n");
-    assert!(matches!(fault(open(&unknown, None)), ReadFault::UnknownFormat));
-    assert_eq!(open(&unknown, Some(FileFormat::Csv)).unwrap().table().unwrap().count(), 1);
+    assert!(matches!(
+        fault(open(&unknown, None)),
+        ReadFault::UnknownFormat
+    ));
+    assert_eq!(
+        open(&unknown, Some(FileFormat::Csv))
+            .unwrap()
+            .table()
+            .unwrap()
+            .count(),
+        1
+    );
     let packed = Source::from_bytes("a.parquet.gz", gzip(b"x"), None);
-    assert!(matches!(fault(packed), ReadFault::CompressedParquet("gzip")));
+    assert!(matches!(
+        fault(packed),
+        ReadFault::CompressedParquet("gzip")
+    ));
 }
 
 #[test]
@@ -156,22 +204,34 @@ fn a_file_that_changes_during_a_pass_is_known_at_its_end() {
     assert_eq!(source.table().unwrap().count(), 1);
     source.check_unchanged().unwrap();
     fs::write(&path, "a,b\n1,2\n3,4\n").unwrap();
-    assert!(matches!(fault(source.check_unchanged()), ReadFault::Changed));
+    assert!(matches!(
+        fault(source.check_unchanged()),
+        ReadFault::Changed
+    ));
     // Another file under its name, of the same size.
     let other = put(&folder, "b.csv", b"a,b\n5,6\n");
     let source = open(&path, None).unwrap();
     fs::write(&other, "a,b\n1,2\n5,6\n").unwrap();
     fs::rename(&other, &path).unwrap();
-    assert!(matches!(fault(source.check_unchanged()), ReadFault::Changed));
+    assert!(matches!(
+        fault(source.check_unchanged()),
+        ReadFault::Changed
+    ));
     fs::remove_file(&path).unwrap();
-    assert!(matches!(fault(source.check_unchanged()), ReadFault::Open(_)));
+    assert!(matches!(
+        fault(source.check_unchanged()),
+        ReadFault::Open(_)
+    ));
 }
 
 #[test]
 fn a_stream_is_a_file_without_a_size() {
     let text = big_csv();
-    let stream =
-        Source::from_stream("standard input", Box::new(std::io::Cursor::new(text)), Some(FileFormat::Csv));
+    let stream = Source::from_stream(
+        "standard input",
+        Box::new(std::io::Cursor::new(text)),
+        Some(FileFormat::Csv),
+    );
     let source = stream.unwrap();
     assert_eq!(source.progress().size(), 0);
     for _ in 0..2 {
@@ -195,10 +255,16 @@ fn a_line_that_unpacks_to_more_than_memory_should_hold_is_refused_at_once() {
     let folder = TempDir::new().unwrap();
     let mut bytes = b"x,y\n".to_vec();
     bytes.resize(200 << 20, b'0');
-    for (name, packed) in [("bomb.csv.gz", gzip(&bytes)), ("bomb.csv.zst", zstd(&bytes))] {
+    for (name, packed) in [
+        ("bomb.csv.gz", gzip(&bytes)),
+        ("bomb.csv.zst", zstd(&bytes)),
+    ] {
         assert!(packed.len() < 1 << 20, "{name} is no bomb");
         let path = put(&folder, name, &packed);
         let mut table = open(&path, None).unwrap().table().unwrap();
-        assert!(matches!(fault(table.read(&mut TableRecord::default())), ReadFault::LongLine { .. }));
+        assert!(matches!(
+            fault(table.read(&mut TableRecord::default())),
+            ReadFault::LongLine { .. }
+        ));
     }
 }

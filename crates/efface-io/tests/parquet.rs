@@ -1,6 +1,10 @@
 //! Parquet files written by the `parquet` crate and read back, then damaged.
 #![cfg(feature = "parquet")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails as the test does"
+)]
 
 use std::sync::Arc;
 
@@ -29,7 +33,11 @@ const SCHEMA: &str = "message rows {
 
 /// Two row groups of the same three rows.
 fn sample(compression: Compression) -> Vec<u8> {
-    written(WriterProperties::builder().set_compression(compression).build())
+    written(
+        WriterProperties::builder()
+            .set_compression(compression)
+            .build(),
+    )
 }
 
 fn written(properties: WriterProperties) -> Vec<u8> {
@@ -42,17 +50,27 @@ fn written(properties: WriterProperties) -> Vec<u8> {
         let mut column = 0;
         while let Some(mut chunk) = group.next_column().unwrap() {
             match (column, chunk.untyped()) {
-                (0, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[1, -2, i64::MAX], None, None),
+                (0, ColumnWriter::Int64ColumnWriter(w)) => {
+                    w.write_batch(&[1, -2, i64::MAX], None, None)
+                }
                 (1, ColumnWriter::DoubleColumnWriter(w)) => {
                     w.write_batch(&[0.5, f64::NAN], Some(&[1, 0, 1]), None)
                 }
                 (2, ColumnWriter::ByteArrayColumnWriter(w)) => {
                     w.write_batch(&[text("Ada"), text("")], Some(&[1, 1, 0]), None)
                 }
-                (3, ColumnWriter::BoolColumnWriter(w)) => w.write_batch(&[true, false, true], None, None),
-                (4, ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(&[0, -1, 11_016], None, None),
-                (5, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[0, 1, 1_000_000_000], None, None),
-                (6, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[1999, -5, 0], None, None),
+                (3, ColumnWriter::BoolColumnWriter(w)) => {
+                    w.write_batch(&[true, false, true], None, None)
+                }
+                (4, ColumnWriter::Int32ColumnWriter(w)) => {
+                    w.write_batch(&[0, -1, 11_016], None, None)
+                }
+                (5, ColumnWriter::Int64ColumnWriter(w)) => {
+                    w.write_batch(&[0, 1, 1_000_000_000], None, None)
+                }
+                (6, ColumnWriter::Int64ColumnWriter(w)) => {
+                    w.write_batch(&[1999, -5, 0], None, None)
+                }
                 (7, ColumnWriter::ByteArrayColumnWriter(w)) => {
                     w.write_batch(&[text("x"), text("y"), text("z")], None, None)
                 }
@@ -76,7 +94,8 @@ fn source(bytes: impl Into<Vec<u8>>) -> Source {
 }
 
 fn fault(bytes: impl Into<Vec<u8>>) -> ReadFault {
-    let outcome: efface_io::Result<Vec<TableRecord>> = source(bytes).table().and_then(Iterator::collect);
+    let outcome: efface_io::Result<Vec<TableRecord>> =
+        source(bytes).table().and_then(Iterator::collect);
     *outcome.unwrap_err().fault
 }
 
@@ -89,11 +108,16 @@ fn bare(columns: &str) -> Vec<u8> {
 
 fn check(mut table: efface_io::RecordPass) {
     let text = |value: &str| Cell::Text(value.to_owned());
-    let names = ["id", "weight", "name", "member", "born", "seen", "price", "code", "key"];
+    let names = [
+        "id", "weight", "name", "member", "born", "seen", "price", "code", "key",
+    ];
     assert_eq!(table.columns(), names);
     for _ in 0..2 {
         let records: Vec<TableRecord> = table.by_ref().map(|r| r.unwrap()).collect();
-        assert_eq!(records.iter().map(|r| r.line).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(
+            records.iter().map(|r| r.line).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5, 6]
+        );
         let key = text("abababab-abab-abab-abab-abababababab");
         let first = [
             Cell::Number(1.0),
@@ -111,7 +135,11 @@ fn check(mut table: efface_io::RecordPass) {
         assert_eq!(records[1].cells[1..3], [Cell::Missing, text("")]);
         assert_eq!(
             records[1].cells[4..7],
-            [text("1969-12-31"), text("1970-01-01T00:00:00.000000001"), Cell::Number(-0.05)]
+            [
+                text("1969-12-31"),
+                text("1970-01-01T00:00:00.000000001"),
+                Cell::Number(-0.05)
+            ]
         );
         assert_eq!(records[2].cells[0], text("9223372036854775807"));
         assert!(matches!(records[2].cells[1], Cell::Number(nan) if nan.is_nan()));
@@ -125,7 +153,11 @@ fn check(mut table: efface_io::RecordPass) {
 #[test]
 fn a_written_file_reads_back() {
     let folder = tempfile::tempdir().unwrap();
-    let codecs = [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())];
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(ZstdLevel::default()),
+    ];
     for compression in codecs {
         let bytes = sample(compression);
         let path = folder.path().join("a.parquet");
@@ -137,7 +169,10 @@ fn a_written_file_reads_back() {
 
 #[test]
 fn lists_of_lengths_read_back() {
-    for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+    for encoding in [
+        Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        Encoding::DELTA_BYTE_ARRAY,
+    ] {
         for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
             let mut properties = WriterProperties::builder()
                 .set_dictionary_enabled(false)
@@ -154,15 +189,29 @@ fn lists_of_lengths_read_back() {
 /// Found by fuzzing: a page of ten bytes that announces 18 billion lengths.
 #[test]
 fn more_lengths_than_values_are_refused_before_room_is_made_for_them() {
-    let table = source(include_bytes!("data/many_lengths.parquet").to_vec()).table().unwrap();
-    let error = table.map(|row| row.map(drop)).find_map(Result::err).unwrap();
-    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }), "{error}");
+    let table = source(include_bytes!("data/many_lengths.parquet").to_vec())
+        .table()
+        .unwrap();
+    let error = table
+        .map(|row| row.map(drop))
+        .find_map(Result::err)
+        .unwrap();
+    assert!(
+        matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }),
+        "{error}"
+    );
 }
 
 #[test]
 fn columns_that_are_not_read_are_named() {
-    assert_eq!(source(bare("required int32 a;")).table().unwrap().count(), 0);
-    for nested in ["optional group tags { required int32 a; }", "repeated int32 tags;"] {
+    assert_eq!(
+        source(bare("required int32 a;")).table().unwrap().count(),
+        0
+    );
+    for nested in [
+        "optional group tags { required int32 a; }",
+        "repeated int32 tags;",
+    ] {
         assert!(
             matches!(fault(bare(nested)), ReadFault::NestedColumn { column } if column == "tags"),
             "{nested}"
@@ -187,28 +236,41 @@ fn other_files_are_refused() {
     assert!(matches!(fault("a,b\n1,2\n"), ReadFault::NotParquet));
     assert!(matches!(fault("PAR1PAR1"), ReadFault::NotParquet));
     let bytes = sample(Compression::SNAPPY);
-    assert!(matches!(fault(&bytes[..bytes.len() - 9]), ReadFault::NotParquet));
+    assert!(matches!(
+        fault(&bytes[..bytes.len() - 9]),
+        ReadFault::NotParquet
+    ));
     let mut damaged = bytes.clone();
     damaged[4..40].fill(0xff);
-    assert!(matches!(fault(damaged), ReadFault::BrokenParquet { row: 0 }));
+    assert!(matches!(
+        fault(damaged),
+        ReadFault::BrokenParquet { row: 0 }
+    ));
 }
 
 /// The rows before the damage, and where it is; the same from blocks.
 #[test]
 fn a_damaged_row_group_is_found_behind_the_rows_before_it() {
     let mut bytes = sample(Compression::UNCOMPRESSED);
-    let groups: Vec<usize> =
-        (0..bytes.len() - 5).filter(|at| bytes[*at..].starts_with(b"\x03\0\0\0Ada")).collect();
+    let groups: Vec<usize> = (0..bytes.len() - 5)
+        .filter(|at| bytes[*at..].starts_with(b"\x03\0\0\0Ada"))
+        .collect();
     // The text of the second group gets a length that no page has.
     bytes[groups[1]..groups[1] + 4].fill(0x7f);
     let mut table = source(bytes.clone()).table().unwrap();
     assert_eq!(table.by_ref().take(3).filter(|row| row.is_ok()).count(), 3);
     let error = table.next().unwrap().unwrap_err();
-    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }), "{error}");
+    assert!(
+        matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }),
+        "{error}"
+    );
     let mut blocks = source(bytes).blocks(1).unwrap();
     assert!(blocks.next_block().unwrap().is_some());
     let error = blocks.next_block().err().unwrap();
-    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }), "{error}");
+    assert!(
+        matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }),
+        "{error}"
+    );
 }
 
 proptest! {
@@ -237,7 +299,9 @@ fn a_column_that_unpacks_to_more_than_memory_should_hold_is_refused() {
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
     let mut group = writer.next_row_group().unwrap();
     let mut chunk = group.next_column().unwrap().unwrap();
-    let ColumnWriter::DoubleColumnWriter(column) = chunk.untyped() else { panic!("it is of doubles") };
+    let ColumnWriter::DoubleColumnWriter(column) = chunk.untyped() else {
+        panic!("it is of doubles")
+    };
     for _ in 0..40 {
         column.write_batch(&vec![1.0; 100_000], None, None).unwrap();
     }
@@ -246,12 +310,18 @@ fn a_column_that_unpacks_to_more_than_memory_should_hold_is_refused() {
     let bytes = writer.into_inner().unwrap();
     assert!(bytes.len() < 1 << 16, "{} bytes are no bomb", bytes.len());
     let limited = |memory| {
-        let limits = efface_io::ReadLimits { memory, ..efface_io::ReadLimits::default() };
+        let limits = efface_io::ReadLimits {
+            memory,
+            ..efface_io::ReadLimits::default()
+        };
         source(bytes.clone()).with_limits(limits).table()
     };
     assert!(limited(64 << 20).is_ok());
     match limited(16 << 20) {
-        Err(error) => assert!(matches!(*error.fault, ReadFault::TooMuchMemory { .. }), "{error}"),
+        Err(error) => assert!(
+            matches!(*error.fault, ReadFault::TooMuchMemory { .. }),
+            "{error}"
+        ),
         Ok(_) => panic!("32 MB were unpacked into 16"),
     }
 }
@@ -266,14 +336,24 @@ fn what_the_decoder_says_when_it_panics_is_not_printed() {
     // Opening the file put our hook in place; one that is set later stands before it, as a caller's own would.
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if panic.location().is_some_and(|place| place.file().contains("parquet-")) {
+        if panic
+            .location()
+            .is_some_and(|place| place.file().contains("parquet-"))
+        {
             SEEN.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         }
         before(panic);
     }));
     let error = table.read(&mut TableRecord::default()).unwrap_err();
-    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }), "{error}");
-    assert_eq!(count(), 1, "the decoder no longer panics here: this test needs another file");
+    assert!(
+        matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }),
+        "{error}"
+    );
+    assert_eq!(
+        count(),
+        1,
+        "the decoder no longer panics here: this test needs another file"
+    );
 }
 
 /// Found by fuzzing: a file whose headers kept the decoder busy for more than a minute.
@@ -286,5 +366,8 @@ fn headers_that_keep_the_decoder_busy_are_refused() {
         Ok(())
     };
     let error: efface_io::Error = read().unwrap_err();
-    assert!(matches!(*error.fault, ReadFault::BrokenParquet { .. }), "{error}");
+    assert!(
+        matches!(*error.fault, ReadFault::BrokenParquet { .. }),
+        "{error}"
+    );
 }

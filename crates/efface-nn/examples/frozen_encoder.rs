@@ -14,23 +14,40 @@ use efface::{Classes, Dense, Fitted, Ridge, RowId, Rows};
 use efface_nn::minilm::MiniLm;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let articles = News { articles: 500, seed: 1 }.generate();
+    let articles = News {
+        articles: 500,
+        seed: 1,
+    }
+    .generate();
     let features = match std::env::args().nth(1) {
         Some(folder) => {
-            let texts: Vec<&str> = articles.iter().map(|article| article.text.as_str()).collect();
+            let texts: Vec<&str> = articles
+                .iter()
+                .map(|article| article.text.as_str())
+                .collect();
             MiniLm::open(Path::new(&folder))?.encode(&texts, &|_| {})?
         }
         None => hashed(&articles, 384)?,
     };
-    let topics =
-        Classes::new(["business", "entertainment", "politics", "sport", "tech"].map(String::from).into())?;
+    let topics = Classes::new(
+        ["business", "entertainment", "politics", "sport", "tech"]
+            .map(String::from)
+            .into(),
+    )?;
     let mut targets = Vec::new();
     for article in &articles {
-        let class = topics.names().iter().position(|name| name == article.topic).ok_or("a known topic")?;
+        let class = topics
+            .names()
+            .iter()
+            .position(|name| name == article.topic)
+            .ok_or("a known topic")?;
         topics.encode(class, &mut targets);
     }
 
-    let mut head = Fitted::new(&Ridge::new(1.0), Rows::new(features, targets, topics.outputs())?)?;
+    let mut head = Fitted::new(
+        &Ridge::new(1.0),
+        Rows::new(features, targets, topics.outputs())?,
+    )?;
     let evidence = head.forget(&Exact, &[RowId(3), RowId(141)])?;
     println!(
         "{} articles left; {} by {}, at most {:.0e} from a head that never saw the two",

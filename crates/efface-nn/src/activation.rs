@@ -19,7 +19,13 @@ fn exp(x: f32) -> f32 {
     let r = (x - k * LN2_HIGH) - k * LN2_LOW;
     let tail = 1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0)));
     let near_one = 1.0 + r * (1.0 + r * (0.5 + r * tail));
-    let power = f32::from_bits(shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23);
+    let power = f32::from_bits(
+        shifted
+            .to_bits()
+            .wrapping_sub(ROUND.to_bits())
+            .wrapping_add(127)
+            << 23,
+    );
     near_one * power
 }
 
@@ -88,8 +94,11 @@ impl pulp::NullaryFnOnce for StepForward<'_> {
             let (g, o) = rest.split_at_mut(h);
             let o = &mut o[..h];
             let own = h * place..h * (place + 1);
-            let before =
-                if place < self.remembering { &self.cells_before[own.clone()] } else { &self.zero[..h] };
+            let before = if place < self.remembering {
+                &self.cells_before[own.clone()]
+            } else {
+                &self.zero[..h]
+            };
             let cell = &mut self.cells[own.clone()];
             let squashed = &mut self.squashed[own];
             let output = &mut self.output[self.height * place..][..h];
@@ -104,7 +113,11 @@ impl pulp::NullaryFnOnce for StepForward<'_> {
                     ],
                     before: &before[own.clone()],
                 };
-                values.forward(&mut cell[own.clone()], &mut squashed[own.clone()], &mut output[own]);
+                values.forward(
+                    &mut cell[own.clone()],
+                    &mut squashed[own.clone()],
+                    &mut output[own],
+                );
             }
         }
     }
@@ -137,8 +150,11 @@ impl pulp::NullaryFnOnce for StepBackward<'_> {
             let (g, o) = rest.split_at_mut(h);
             let o = &mut o[..h];
             let own = h * place..h * (place + 1);
-            let before =
-                if place < self.remembering { &self.cells_before[own.clone()] } else { &self.zero[..h] };
+            let before = if place < self.remembering {
+                &self.cells_before[own.clone()]
+            } else {
+                &self.zero[..h]
+            };
             let squashed = &self.squashed[own.clone()];
             let dh = &self.output_gradient[own.clone()];
             let dc = &mut self.cell_gradient[own];
@@ -236,7 +252,13 @@ mod tests {
             worst = worst.max((f64::from(tanh(x)) - exact.tanh()).abs());
         }
         assert!(worst < 3e-7, "{worst:e}");
-        assert_eq!((sigmoid(f32::INFINITY), tanh(f32::NEG_INFINITY)), (1.0, -1.0));
-        assert!(sigmoid(f32::NAN).is_nan(), "a NaN must stay one, lest divergence go unseen");
+        assert_eq!(
+            (sigmoid(f32::INFINITY), tanh(f32::NEG_INFINITY)),
+            (1.0, -1.0)
+        );
+        assert!(
+            sigmoid(f32::NAN).is_nan(),
+            "a NaN must stay one, lest divergence go unseen"
+        );
     }
 }

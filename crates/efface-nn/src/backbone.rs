@@ -64,7 +64,13 @@ impl Backbone {
     /// Arrays by name, shape and values.
     pub fn arrays(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
         let slots = self.plan.slots().iter();
-        slots.map(|slot| (slot.name.as_str(), slot.shape.as_slice(), &self.parameters[slot.range.clone()]))
+        slots.map(|slot| {
+            (
+                slot.name.as_str(),
+                slot.shape.as_slice(),
+                &self.parameters[slot.range.clone()],
+            )
+        })
     }
 
     /// The vectors of all ids, one after the other: those of the training where it changed them.
@@ -80,7 +86,12 @@ impl Backbone {
         if texts.width() > self.max_tokens {
             let found = texts.width();
             let expected = self.max_tokens;
-            return Err(efface::Error::Shape { what: "word ids a row", found, expected }.into());
+            return Err(efface::Error::Shape {
+                what: "word ids a row",
+                found,
+                expected,
+            }
+            .into());
         }
         let weights = EncoderWeights {
             plan: &self.plan,
@@ -103,7 +114,10 @@ impl Backbone {
         if found.nrows() != self.width() || found.ncols() != outputs(self.classes()) {
             return Err(Error::Damaged("its head does not fit its encoder".into()));
         }
-        Ok(Network { backbone: self, head })
+        Ok(Network {
+            backbone: self,
+            head,
+        })
     }
 
     /// What a forgetting head leaves uncovered.
@@ -154,13 +168,17 @@ impl Backbone {
                 Pooling::Max => onnx::OnnxPooling::Max,
                 Pooling::Last => onnx::OnnxPooling::Last,
             },
-            projection: self.plan.projection.as_ref().map(|found| onnx::OnnxProjection {
-                linear: linear(found),
-                squash: match self.plan.settings.squash {
-                    Squash::Tanh => onnx::OnnxSquash::Tanh,
-                    Squash::Relu => onnx::OnnxSquash::Relu,
-                },
-            }),
+            projection: self
+                .plan
+                .projection
+                .as_ref()
+                .map(|found| onnx::OnnxProjection {
+                    linear: linear(found),
+                    squash: match self.plan.settings.squash {
+                        Squash::Tanh => onnx::OnnxSquash::Tanh,
+                        Squash::Relu => onnx::OnnxSquash::Relu,
+                    },
+                }),
             head,
         }
     }
@@ -169,7 +187,10 @@ impl Backbone {
 /// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words from here or elsewhere.
 pub fn not_covered(steps: u64, public_words: bool) -> Vec<NotCovered> {
     let training = (steps > 0).then_some(NotCovered::EncoderTraining);
-    training.into_iter().chain((!public_words).then_some(NotCovered::EncoderWords)).collect()
+    training
+        .into_iter()
+        .chain((!public_words).then_some(NotCovered::EncoderWords))
+        .collect()
 }
 
 /// Scores of a head for so many classes.
@@ -185,8 +206,9 @@ pub(crate) fn encode(
     device: Option<&dyn NetworkDevice>,
 ) -> Result<Features> {
     let known = embedding.id_count();
-    let ids: Vec<&[u32]> =
-        (0..texts.rows()).map(|slot| row_ids(texts.row(slot), known)).collect::<Result<_>>()?;
+    let ids: Vec<&[u32]> = (0..texts.rows())
+        .map(|slot| row_ids(texts.row(slot), known))
+        .collect::<Result<_>>()?;
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by_key(|&slot| ids[slot].len());
     let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot]).collect();
@@ -195,14 +217,21 @@ pub(crate) fn encode(
     let mut start = 0;
     let mut pool = BufferPool::default();
     let chunks = in_chunks(&sorted);
-    let largest = |size: fn(&[&[u32]]) -> usize| chunks.iter().map(|chunk| size(chunk)).max().unwrap_or(1);
+    let largest =
+        |size: fn(&[&[u32]]) -> usize| chunks.iter().map(|chunk| size(chunk)).max().unwrap_or(1);
     let start_there = NetworkStart {
         parameters: weights.parameters,
         moments: None,
         frozen: weights.frozen,
-        largest: (largest(|chunk| chunk.len()), largest(|chunk| chunk.iter().map(|text| text.len()).sum())),
+        largest: (
+            largest(|chunk| chunk.len()),
+            largest(|chunk| chunk.iter().map(|text| text.len()).sum()),
+        ),
     };
-    let mut there = device.map(|device| device.network(weights.plan, start_there)).transpose()?.flatten();
+    let mut there = device
+        .map(|device| device.network(weights.plan, start_there))
+        .transpose()?
+        .flatten();
     for chunk in chunks {
         let rows = match &mut there {
             Some(there) => on_device::features(there.as_mut(), d, chunk)?,
@@ -214,7 +243,9 @@ pub(crate) fn encode(
         start += chunk.len();
     }
     if values.iter().any(|value| !value.is_finite()) {
-        return Err(Error::Damaged("its encoder gives numbers that are not finite".into()));
+        return Err(Error::Damaged(
+            "its encoder gives numbers that are not finite".into(),
+        ));
     }
     Ok(Dense::new(values, d)?.into())
 }
@@ -228,5 +259,9 @@ pub fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
         weights.push(view.weight);
     }
     let encoded = Rows::with_ids(rows.ids().collect(), features, targets, rows.outputs())?;
-    Ok(if weights.iter().all(|weight| *weight == 1.0) { encoded } else { encoded.weighted(weights)? })
+    Ok(if weights.iter().all(|weight| *weight == 1.0) {
+        encoded
+    } else {
+        encoded.weighted(weights)?
+    })
 }

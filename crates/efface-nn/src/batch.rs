@@ -62,8 +62,17 @@ impl DropoutMask {
     fn draw(height: usize, samples: usize, dropout: f32, random: &mut SeededRng) -> Self {
         let keep = 1.0 / (1.0 - dropout);
         let threshold = (f64::from(dropout) * 2f64.powi(32)) as u32;
-        let factors = (0..height * samples).map(|_| if random.next_u32() < threshold { 0.0 } else { keep });
-        Self { height, factors: factors.collect() }
+        let factors = (0..height * samples).map(|_| {
+            if random.next_u32() < threshold {
+                0.0
+            } else {
+                keep
+            }
+        });
+        Self {
+            height,
+            factors: factors.collect(),
+        }
     }
 
     /// Multiplies every token of a sample by the sample's factors.
@@ -98,8 +107,14 @@ impl DropoutMasks {
         }
         let mut mask = |height: usize| DropoutMask::draw(height, samples, dropout, random);
         let words = Some(mask(plan.word_width));
-        let layers = (1..plan.layers.len()).map(|_| mask(plan.settings.lanes())).collect();
-        Self { words, layers, head: Some(mask(plan.settings.features())) }
+        let layers = (1..plan.layers.len())
+            .map(|_| mask(plan.settings.lanes()))
+            .collect();
+        Self {
+            words,
+            layers,
+            head: Some(mask(plan.settings.features())),
+        }
     }
 }
 
@@ -121,7 +136,13 @@ pub struct TextAim<'a> {
 impl TextAim<'_> {
     /// Its own class, and no teacher.
     pub(crate) fn learn(class: usize, share: f32) -> Self {
-        Self { class, share, label: 1.0, teacher: 0.0, taught: &[] }
+        Self {
+            class,
+            share,
+            label: 1.0,
+            teacher: 0.0,
+            taught: &[],
+        }
     }
 
     /// The gradient of what is minimised by the score of class `c`, which has this probability.
@@ -156,7 +177,10 @@ pub(crate) struct BatchRun<'a> {
 
 impl<'a> BatchShare<'a> {
     /// Its runs, one after the other: what is dropped follows from the seed of the share and from all runs before.
-    pub(crate) fn runs<'b>(&'b self, plan: &'b EncoderPlan) -> impl Iterator<Item = BatchRun<'a>> + 'b {
+    pub(crate) fn runs<'b>(
+        &'b self,
+        plan: &'b EncoderPlan,
+    ) -> impl Iterator<Item = BatchRun<'a>> + 'b {
         let mut random = seeded(self.seed);
         let mut start = 0;
         in_chunks(&self.texts).into_iter().map(move |texts| {
@@ -164,7 +188,9 @@ impl<'a> BatchShare<'a> {
             let masks = DropoutMasks::draw(plan, texts.len(), &mut random);
             let own = &self.aims[start..start + texts.len()];
             start += texts.len();
-            let aims = (0..texts.len()).map(|place| own[batch.packed.sample(place)]).collect();
+            let aims = (0..texts.len())
+                .map(|place| own[batch.packed.sample(place)])
+                .collect();
             BatchRun { batch, masks, aims }
         })
     }
@@ -173,6 +199,10 @@ impl<'a> BatchShare<'a> {
 impl BatchRun<'_> {
     /// The run as a device takes it.
     pub(crate) fn on_device(&self) -> DeviceRun<'_> {
-        DeviceRun { batch: &self.batch, masks: &self.masks, aims: &self.aims }
+        DeviceRun {
+            batch: &self.batch,
+            masks: &self.masks,
+            aims: &self.aims,
+        }
     }
 }

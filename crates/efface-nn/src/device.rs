@@ -22,7 +22,11 @@ pub trait NetworkDevice: Debug + Send + Sync {
     ///
     /// # Errors
     /// The device fails.
-    fn network(&self, plan: &EncoderPlan, start: NetworkStart<'_>) -> Result<Option<Box<dyn DeviceNetwork>>>;
+    fn network(
+        &self,
+        plan: &EncoderPlan,
+        start: NetworkStart<'_>,
+    ) -> Result<Option<Box<dyn DeviceNetwork>>>;
 
     /// Takes a pretrained encoder over, likewise, for texts of at most `max_tokens` tokens.
     ///
@@ -107,7 +111,12 @@ pub trait DeviceNetwork: Send {
     ///
     /// # Errors
     /// The device fails.
-    fn read(&mut self, parameters: &mut [f32], means: &mut [f32], squares: &mut [f32]) -> Result<()>;
+    fn read(
+        &mut self,
+        parameters: &mut [f32],
+        means: &mut [f32],
+        squares: &mut [f32],
+    ) -> Result<()>;
 
     /// The gradient as it is now.
     ///

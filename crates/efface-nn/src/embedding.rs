@@ -41,17 +41,26 @@ pub struct Embedding {
 }
 
 fn refuse<T>(place: impl Into<String>, reason: impl Into<String>) -> Result<T> {
-    Err(Error::Vectors { place: place.into(), reason: reason.into() })
+    Err(Error::Vectors {
+        place: place.into(),
+        reason: reason.into(),
+    })
 }
 
 impl Embedding {
     /// Words with their vectors, one after the other. The unknown word has the mean of all vectors.
     pub fn new(words: Vec<String>, vectors: Vec<f32>, width: usize) -> Result<Self> {
         if width == 0 || width > WIDEST {
-            return refuse("the width", format!("{width} numbers a word; 1 to {WIDEST} are accepted"));
+            return refuse(
+                "the width",
+                format!("{width} numbers a word; 1 to {WIDEST} are accepted"),
+            );
         }
         if words.is_empty() || words.len() > MOST_WORDS {
-            return refuse("the words", format!("{} words; 1 to {MOST_WORDS} are accepted", words.len()));
+            return refuse(
+                "the words",
+                format!("{} words; 1 to {MOST_WORDS} are accepted", words.len()),
+            );
         }
         if vectors.len() != words.len() * width {
             return refuse(
@@ -65,11 +74,19 @@ impl Embedding {
             );
         }
         if let Some(at) = vectors.iter().position(|value| !value.is_finite()) {
-            return refuse(format!("word {}", at / width + 1), format!("{} is not finite", vectors[at]));
+            return refuse(
+                format!("word {}", at / width + 1),
+                format!("{} is not finite", vectors[at]),
+            );
         }
         let mut table = vec![0.0; FIRST_WORD * width];
         for (j, mean) in table[width..].iter_mut().enumerate() {
-            let sum: f64 = vectors.iter().skip(j).step_by(width).map(|&value| f64::from(value)).sum();
+            let sum: f64 = vectors
+                .iter()
+                .skip(j)
+                .step_by(width)
+                .map(|&value| f64::from(value))
+                .sum();
             *mean = (sum / words.len() as f64) as f32;
         }
         table.extend_from_slice(&vectors);
@@ -78,7 +95,14 @@ impl Embedding {
             // The first of two equal words is the commoner one in lists sorted by count.
             ids.entry(word.clone()).or_insert((at + FIRST_WORD) as u32);
         }
-        Ok(Self { words, ids, width, table, trained: false, public: true })
+        Ok(Self {
+            words,
+            ids,
+            width,
+            table,
+            trained: false,
+            public: true,
+        })
     }
 
     /// Random vectors of variance 1/10 for the given words, to be trained.
@@ -90,18 +114,28 @@ impl Embedding {
         let count = words.len().saturating_mul(width.min(WIDEST));
         let vectors = (0..count).map(|_| normal.sample(&mut random)).collect();
         let made = Self::new(words, vectors, width)?;
-        Ok(Self { trained: true, public: false, ..made })
+        Ok(Self {
+            trained: true,
+            public: false,
+            ..made
+        })
     }
 
     /// The commonest words of some texts, at most `most`. They are learned from the texts: what was chosen stays chosen when
     /// a text leaves.
-    pub fn words_of<'a>(texts: impl IntoIterator<Item = &'a str>, most: usize) -> Result<Vec<String>> {
+    pub fn words_of<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+        most: usize,
+    ) -> Result<Vec<String>> {
         let mut learner = VocabularyLearner::default();
         for text in texts {
             learner.observe(text).map_err(efface::Error::from)?;
         }
         let vocabulary = learner.finish(most).map_err(efface::Error::from)?;
-        Ok((0..vocabulary.len() as u32).filter_map(|at| vocabulary.word(at)).map(str::to_string).collect())
+        Ok((0..vocabulary.len() as u32)
+            .filter_map(|at| vocabulary.word(at))
+            .map(str::to_string)
+            .collect())
     }
 
     /// Reads GloVe text: a word and its numbers a line, parted by blanks. A first line of two whole numbers, as word2vec
@@ -114,13 +148,18 @@ impl Embedding {
         let mut line = Vec::new();
         for number in 1usize.. {
             line.clear();
-            let read = (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line);
+            let read = (&mut reader)
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut line);
             let place = || format!("line {number}");
             match read {
                 Err(error) => return refuse(place(), format!("cannot be read: {error}")),
                 Ok(0) => break,
                 Ok(read) if read as u64 == LONGEST_LINE => {
-                    return refuse(place(), format!("longer than {LONGEST_LINE} bytes; is this GloVe text?"));
+                    return refuse(
+                        place(),
+                        format!("longer than {LONGEST_LINE} bytes; is this GloVe text?"),
+                    );
                 }
                 Ok(_) if words.len() == most => break,
                 Ok(_) => (),
@@ -133,7 +172,10 @@ impl Embedding {
             };
             let text = text.trim_end_matches(['\n', '\r', ' ']);
             let fields: Vec<&str> = text.split(' ').collect();
-            if number == 1 && fields.len() == 2 && fields.iter().all(|field| field.parse::<u64>().is_ok()) {
+            if number == 1
+                && fields.len() == 2
+                && fields.iter().all(|field| field.parse::<u64>().is_ok())
+            {
                 continue;
             }
             if text.is_empty() {
@@ -142,7 +184,10 @@ impl Embedding {
             let width = *width.get_or_insert(fields.len() - 1);
             if fields.len() < width + 1 || width == 0 || width > WIDEST {
                 let found = fields.len() - 1;
-                return refuse(place(), format!("{found} numbers where {} were expected", width.max(1)));
+                return refuse(
+                    place(),
+                    format!("{found} numbers where {} were expected", width.max(1)),
+                );
             }
             // Some GloVe words hold blanks: the numbers are the last fields.
             let (word, numbers) = fields.split_at(fields.len() - width);
@@ -150,20 +195,28 @@ impl Embedding {
                 match field.parse::<f32>() {
                     Ok(value) if value.is_finite() => vectors.push(value),
                     _ => {
-                        return refuse(place(), format!("one of its {width} numbers is not a finite number"));
+                        return refuse(
+                            place(),
+                            format!("one of its {width} numbers is not a finite number"),
+                        );
                     }
                 }
             }
             words.push(word.join(" "));
         }
-        let Some(width) = width else { return refuse("the file", "it holds no words") };
+        let Some(width) = width else {
+            return refuse("the file", "it holds no words");
+        };
         Self::new(words, vectors, width)
     }
 
     /// Reads a word a line, and their vectors as half-precision little-endian numbers without a header.
     pub fn read_half(words: impl Read, numbers: impl Read, width: usize) -> Result<Self> {
         if width == 0 || width > WIDEST {
-            return refuse("the width", format!("{width} numbers a word; 1 to {WIDEST} are accepted"));
+            return refuse(
+                "the width",
+                format!("{width} numbers a word; 1 to {WIDEST} are accepted"),
+            );
         }
         let limit = 1 << 30;
         let mut text = Vec::new();
@@ -181,7 +234,11 @@ impl Embedding {
             return refuse("the numbers", format!("cannot be read: {error}"));
         }
         if bytes.len() != expected {
-            let more = if bytes.len() > expected { "more" } else { "fewer" };
+            let more = if bytes.len() > expected {
+                "more"
+            } else {
+                "fewer"
+            };
             return refuse(
                 "the numbers",
                 format!(
@@ -191,7 +248,12 @@ impl Embedding {
                 ),
             );
         }
-        let vectors = bytes.as_chunks::<2>().0.iter().map(|pair| half(u16::from_le_bytes(*pair))).collect();
+        let vectors = bytes
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|pair| half(u16::from_le_bytes(*pair)))
+            .collect();
         Self::new(words, vectors, width)
     }
 
@@ -234,7 +296,9 @@ impl Embedding {
 
     pub(crate) fn set_table(&mut self, table: Vec<f32>) -> Result<()> {
         if table.len() != self.table.len() || table.iter().any(|value| !value.is_finite()) {
-            return Err(Error::Damaged("its word vectors do not fit its words".into()));
+            return Err(Error::Damaged(
+                "its word vectors do not fit its words".into(),
+            ));
         }
         self.table = table;
         Ok(())
@@ -291,10 +355,16 @@ mod tests {
         let read = |text: &[u8]| Embedding::read_glove(text, 10);
         let good = read(b"2 3\nthe 0.5 1 2\ncat -1 0 1e-1\n").unwrap();
         assert_eq!((good.width(), good.words().len()), (3, 2));
-        assert_eq!(good.ids("The cat sat on the CAT", 5), (vec![2, 3, 1, 1, 2], true));
+        assert_eq!(
+            good.ids("The cat sat on the CAT", 5),
+            (vec![2, 3, 1, 1, 2], true)
+        );
         assert_eq!(good.table()[3..6], [-0.25, 0.5, 1.05]);
         for (bytes, says) in [
-            (&b"the 1 2\ncat 1\n"[..], "line 2: 1 numbers where 2 were expected"),
+            (
+                &b"the 1 2\ncat 1\n"[..],
+                "line 2: 1 numbers where 2 were expected",
+            ),
             (b"the 1 x\n", "line 1: one of its 2 numbers"),
             (b"the 1 nan\n", "line 1"),
             (b"\xff\xfe1\n", "line 1: not UTF-8"),
@@ -313,10 +383,16 @@ mod tests {
         let left = all.name_only(&HashSet::from([2, 4]));
         assert_eq!(left.words(), ["the", "", "cat"]);
         assert_eq!(
-            (all.ids("the secret cat", 9).0, left.ids("the secret cat", 9).0),
+            (
+                all.ids("the secret cat", 9).0,
+                left.ids("the secret cat", 9).0
+            ),
             (vec![2, 3, 4], vec![2, 1, 4])
         );
-        assert_eq!((left.table(), left.public, left.trained), (all.table(), false, true));
+        assert_eq!(
+            (left.table(), left.public, left.trained),
+            (all.table(), false, true)
+        );
     }
 
     #[test]
@@ -324,9 +400,16 @@ mod tests {
         let numbers = [0x00u8, 0x3c, 0x00, 0xc0];
         let good = Embedding::read_half(&b"the\ncat\n"[..], &numbers[..], 1).unwrap();
         assert_eq!(good.table(), [0.0, -0.5, 1.0, -2.0]);
-        let error = Embedding::read_half(&b"the\ncat\n"[..], &numbers[..], 2).unwrap_err().to_string();
-        assert!(error.contains("the width is wrong, or the file was cut"), "{error}");
-        let error = Embedding::read_half(&numbers[..], &b"the\ncat\n"[..], 1).unwrap_err().to_string();
+        let error = Embedding::read_half(&b"the\ncat\n"[..], &numbers[..], 2)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the width is wrong, or the file was cut"),
+            "{error}"
+        );
+        let error = Embedding::read_half(&numbers[..], &b"the\ncat\n"[..], 1)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("exchanged"), "{error}");
     }
 }

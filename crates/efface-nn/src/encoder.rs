@@ -75,7 +75,10 @@ impl ShareScore {
 
 impl EncoderWeights<'_> {
     fn table(&self) -> &[f32] {
-        self.plan.table.as_ref().map_or(self.frozen, |range| &self.parameters[range.clone()])
+        self.plan
+            .table
+            .as_ref()
+            .map_or(self.frozen, |range| &self.parameters[range.clone()])
     }
 
     fn embed(&self, batch: &TextBatch, pool: &mut BufferPool) -> Vec<f32> {
@@ -89,7 +92,12 @@ impl EncoderWeights<'_> {
     }
 
     /// The forward pass. Without `masks` nothing is dropped and nothing is kept for a backward pass.
-    fn forward(&self, batch: &TextBatch, masks: Option<&DropoutMasks>, pool: &mut BufferPool) -> ForwardPass {
+    fn forward(
+        &self,
+        batch: &TextBatch,
+        masks: Option<&DropoutMasks>,
+        pool: &mut BufferPool,
+    ) -> ForwardPass {
         let plan = self.plan;
         let packed = &batch.packed;
         let n = packed.columns();
@@ -119,22 +127,36 @@ impl EncoderWeights<'_> {
             let mut output = pool.take(lanes * n);
             let mut lstms = Vec::new();
             for (way, lstm) in layer.directions.iter().enumerate() {
-                let block = OutputBlock { height: lanes, first: way * lstm.hidden };
+                let block = OutputBlock {
+                    height: lanes,
+                    first: way * lstm.hidden,
+                };
                 let trace = lstm.forward(self.parameters, &x, packed, &mut output, block, pool);
-                if keep { lstms.push(trace) } else { trace.release(pool) }
+                if keep {
+                    lstms.push(trace)
+                } else {
+                    trace.release(pool)
+                }
             }
             if let Some(mask) = masks.and_then(|masks| masks.layers.get(at)) {
                 mask.apply(&mut output, packed);
             }
             if let Some(kept) = kept {
                 if layer.residual {
-                    output.iter_mut().zip(&kept).for_each(|(out, below)| *out += below);
+                    output
+                        .iter_mut()
+                        .zip(&kept)
+                        .for_each(|(out, below)| *out += below);
                 }
                 pool.give(kept);
             }
             below = output;
             if keep {
-                layers.push(LayerTrace { x, norm: norm_trace, lstms });
+                layers.push(LayerTrace {
+                    x,
+                    norm: norm_trace,
+                    lstms,
+                });
             } else {
                 pool.give(x);
                 norm_trace.into_iter().for_each(|trace| trace.release(pool));
@@ -153,13 +175,21 @@ impl EncoderWeights<'_> {
             }
             None => pooled.clone(),
         };
-        ForwardPass { layers, pooled, chosen, features }
+        ForwardPass {
+            layers,
+            pooled,
+            chosen,
+            features,
+        }
     }
 
     /// The features of some texts, one row after the other, in the order given.
     pub(crate) fn features(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
         let batch = TextBatch::new(texts);
-        batch.in_order(&self.features_by_place(&batch, pool), self.plan.settings.features())
+        batch.in_order(
+            &self.features_by_place(&batch, pool),
+            self.plan.settings.features(),
+        )
     }
 
     pub(crate) fn features_by_place(&self, batch: &TextBatch, pool: &mut BufferPool) -> Vec<f32> {
@@ -170,7 +200,9 @@ impl EncoderWeights<'_> {
     pub(crate) fn probabilities(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
         let features = self.features(texts, pool);
         let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
-        logits.chunks_exact_mut(self.plan.head.output).for_each(softmax);
+        logits
+            .chunks_exact_mut(self.plan.head.output)
+            .for_each(softmax);
         logits
     }
 
@@ -202,13 +234,24 @@ impl EncoderWeights<'_> {
         let pass = self.forward(batch, Some(masks), pool);
         let mut read = pass.features.clone();
         if let Some(mask) = &masks.head {
-            read.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
+            read.iter_mut()
+                .zip(&mask.factors)
+                .for_each(|(value, factor)| *value *= factor);
         }
         let mut logits = apply_linear(&plan.head, self.parameters, &read, samples);
         let scores = cross_entropy(&mut logits, aims);
-        let mut back = linear_backward(&plan.head, self.parameters, &read, &logits, samples, gradient);
+        let mut back = linear_backward(
+            &plan.head,
+            self.parameters,
+            &read,
+            &logits,
+            samples,
+            gradient,
+        );
         if let Some(mask) = &masks.head {
-            back.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
+            back.iter_mut()
+                .zip(&mask.factors)
+                .for_each(|(value, factor)| *value *= factor);
         }
         if let Some(linear) = &plan.projection {
             for (slope, value) in back.iter_mut().zip(&pass.features) {
@@ -217,7 +260,14 @@ impl EncoderWeights<'_> {
                     Squash::Relu => (*value > 0.0) as u8 as f32,
                 };
             }
-            back = linear_backward(linear, self.parameters, &pass.pooled, &back, samples, gradient);
+            back = linear_backward(
+                linear,
+                self.parameters,
+                &pass.pooled,
+                &back,
+                samples,
+                gradient,
+            );
         }
         let back = pooling::backward(plan.settings, &back, &pass.chosen, packed, pool);
         self.backward(batch, pass.layers, masks, back, gradient, pool);
@@ -251,9 +301,16 @@ impl EncoderWeights<'_> {
             }
             // Frozen word vectors have no gradient to add to.
             let wanted = at > 0 || plan.table.is_some();
-            let mut input = pool.zeros(if wanted { layer.input * packed.columns() } else { 0 });
+            let mut input = pool.zeros(if wanted {
+                layer.input * packed.columns()
+            } else {
+                0
+            });
             for (way, (lstm, lstm_trace)) in layer.directions.iter().zip(trace.lstms).enumerate() {
-                let block = OutputBlock { height: lanes, first: way * lstm.hidden };
+                let block = OutputBlock {
+                    height: lanes,
+                    first: way * lstm.hidden,
+                };
                 let wish = wanted.then_some(&mut input[..]);
                 let task = LstmBackward {
                     parameters: self.parameters,
@@ -284,7 +341,10 @@ impl EncoderWeights<'_> {
             }
             if layer.residual {
                 let through = through.as_ref().unwrap_or(&back);
-                input.iter_mut().zip(through).for_each(|(sum, value)| *sum += value);
+                input
+                    .iter_mut()
+                    .zip(through)
+                    .for_each(|(sum, value)| *sum += value);
             }
             through.into_iter().for_each(|copy| pool.give(copy));
             pool.give(std::mem::replace(&mut back, input));
@@ -305,11 +365,20 @@ impl EncoderWeights<'_> {
 }
 
 /// W x + b for every column.
-pub(crate) fn apply_linear(linear: &LinearPlace, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
+pub(crate) fn apply_linear(
+    linear: &LinearPlace,
+    parameters: &[f32],
+    x: &[f32],
+    columns: usize,
+) -> Vec<f32> {
     let bias = &parameters[linear.bias.clone()];
     let mut out = Vec::with_capacity(linear.output * columns);
     (0..columns).for_each(|_| out.extend_from_slice(bias));
-    let weight = view(&parameters[linear.weight.clone()], linear.output, linear.input);
+    let weight = view(
+        &parameters[linear.weight.clone()],
+        linear.output,
+        linear.input,
+    );
     let result = view_mut(&mut out, linear.output, columns);
     multiply(result, Accum::Add, weight, view(x, linear.input, columns));
     out
@@ -326,12 +395,30 @@ fn linear_backward(
 ) -> Vec<f32> {
     let back = &back[..linear.output * columns];
     let slopes = view(back, linear.output, columns);
-    let out = view_mut(&mut gradient[linear.weight.clone()], linear.output, linear.input);
-    multiply(out, Accum::Add, slopes, view(x, linear.input, columns).transpose());
+    let out = view_mut(
+        &mut gradient[linear.weight.clone()],
+        linear.output,
+        linear.input,
+    );
+    multiply(
+        out,
+        Accum::Add,
+        slopes,
+        view(x, linear.input, columns).transpose(),
+    );
     add_columns(&mut gradient[linear.bias.clone()], back);
-    let weight = view(&parameters[linear.weight.clone()], linear.output, linear.input);
+    let weight = view(
+        &parameters[linear.weight.clone()],
+        linear.output,
+        linear.input,
+    );
     let mut input = vec![0.0; linear.input * columns];
-    multiply(view_mut(&mut input, linear.input, columns), Accum::Replace, weight.transpose(), slopes);
+    multiply(
+        view_mut(&mut input, linear.input, columns),
+        Accum::Replace,
+        weight.transpose(),
+        slopes,
+    );
     input
 }
 
@@ -341,7 +428,10 @@ pub(crate) fn cross_entropy(logits: &mut [f32], aims: &[TextAim<'_>]) -> Vec<Tex
     let lines = logits.chunks_exact_mut(classes.max(1)).zip(aims);
     let scores = lines.map(|(line, aim)| {
         let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
+        let total: f64 = line
+            .iter()
+            .map(|&value| f64::from(value - largest).exp())
+            .sum();
         let loss = f64::from(aim.share) * (total.ln() - f64::from(line[aim.class] - largest));
         let beats = |(c, value): (usize, &f32)| c == aim.class || *value < line[aim.class];
         let hit = line.iter().enumerate().all(beats);
@@ -357,8 +447,12 @@ pub(crate) fn cross_entropy(logits: &mut [f32], aims: &[TextAim<'_>]) -> Vec<Tex
 /// Scores become probabilities.
 fn softmax(line: &mut [f32]) {
     let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
-    line.iter_mut().for_each(|value| *value = (f64::from(*value - largest).exp() / total) as f32);
+    let total: f64 = line
+        .iter()
+        .map(|&value| f64::from(value - largest).exp())
+        .sum();
+    line.iter_mut()
+        .for_each(|value| *value = (f64::from(*value - largest).exp() / total) as f32);
 }
 
 #[cfg(test)]

@@ -23,11 +23,25 @@ fn shapes() -> Vec<EncoderSettings> {
         both,
         both.pooling(Pooling::Last),
         both.pooling(Pooling::Mean).width(6),
-        EncoderSettings { squash: Squash::Relu, ..both.width(7) },
+        EncoderSettings {
+            squash: Squash::Relu,
+            ..both.width(7)
+        },
         stack.pooling(Pooling::Mean),
-        EncoderSettings { bidirectional: true, ..stack }.pooling(Pooling::Last).width(5),
-        EncoderSettings { residual: false, ..stack },
-        EncoderSettings { layer_norm: false, ..stack },
+        EncoderSettings {
+            bidirectional: true,
+            ..stack
+        }
+        .pooling(Pooling::Last)
+        .width(5),
+        EncoderSettings {
+            residual: false,
+            ..stack
+        },
+        EncoderSettings {
+            layer_norm: false,
+            ..stack
+        },
     ]
 }
 
@@ -37,20 +51,38 @@ fn gradients_equal_differences() {
     let texts = texts();
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let expected = [(0, 0.2), (1, 0.1), (2, 0.3), (1, 0.2), (0, 0.2)];
-    let aims = expected.map(|(class, share)| TextAim::learn(class, share)).to_vec();
-    let lesson = BatchShare { texts, aims, seed: 1 };
+    let aims = expected
+        .map(|(class, share)| TextAim::learn(class, share))
+        .to_vec();
+    let lesson = BatchShare {
+        texts,
+        aims,
+        seed: 1,
+    };
     for (case, settings) in shapes().into_iter().enumerate() {
         let plan = EncoderPlan::new(settings, &embedding, 3).unwrap();
         let mut parameters = plan.draw(&embedding, 9);
         let mut pool = BufferPool::default();
         let mut loss = |parameters: &[f32]| {
-            let weights = EncoderWeights { plan: &plan, parameters, frozen: embedding.table() };
-            weights.learn(&lesson, &mut vec![0.0; plan.total()], &mut pool).loss
+            let weights = EncoderWeights {
+                plan: &plan,
+                parameters,
+                frozen: embedding.table(),
+            };
+            weights
+                .learn(&lesson, &mut vec![0.0; plan.total()], &mut pool)
+                .loss
         };
         let mut gradient = vec![0.0; plan.total()];
-        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        let weights = EncoderWeights {
+            plan: &plan,
+            parameters: &parameters,
+            frozen: embedding.table(),
+        };
         weights.learn(&lesson, &mut gradient, &mut BufferPool::default());
-        let largest = gradient.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let largest = gradient
+            .iter()
+            .fold(0.0f32, |most, value| most.max(value.abs()));
         let step = 5e-4f32;
         let tolerance = 1e-3 * largest + 2e-4;
         let here = loss(&parameters);
@@ -88,7 +120,11 @@ fn company_does_not_change_a_text() {
     for settings in shapes() {
         let plan = EncoderPlan::new(settings, &embedding, 3).unwrap();
         let parameters = plan.draw(&embedding, 4);
-        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        let weights = EncoderWeights {
+            plan: &plan,
+            parameters: &parameters,
+            frozen: embedding.table(),
+        };
         let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
         let together = weights.features(&all, &mut BufferPool::default());
         let d = settings.features();
@@ -105,7 +141,8 @@ fn company_does_not_change_a_text() {
 fn objective(logits: &[f64], aim: &TextAim<'_>) -> f64 {
     let total = logits.iter().map(|value| value.exp()).sum::<f64>().ln();
     let loss = total - logits[aim.class];
-    let divergence = |(q, value): (&f32, &f64)| f64::from(*q) * (f64::from(*q).ln() - (value - total));
+    let divergence =
+        |(q, value): (&f32, &f64)| f64::from(*q) * (f64::from(*q).ln() - (value - total));
     let far: f64 = aim.taught.iter().zip(logits).map(divergence).sum();
     f64::from(aim.share) * (f64::from(aim.label) * loss + f64::from(aim.teacher) * far)
 }
@@ -115,7 +152,13 @@ fn slopes_of_signed_losses_and_of_a_teacher_equal_differences() {
     let logits = [0.3f32, -1.1, 0.8, 0.1];
     let taught = [0.1f32, 0.2, 0.4, 0.3];
     for (label, teacher) in [(1.0, 0.0), (-0.05, 0.0), (0.0, -1.0), (0.7, 0.5)] {
-        let aim = TextAim { class: 2, share: 0.25, label, teacher, taught: &taught };
+        let aim = TextAim {
+            class: 2,
+            share: 0.25,
+            label,
+            teacher,
+            taught: &taught,
+        };
         let mut slopes = logits;
         let score = ShareScore::of(&[aim], &cross_entropy(&mut slopes, &[aim]));
         let wide = logits.map(f64::from);
@@ -135,7 +178,14 @@ fn slopes_of_signed_losses_and_of_a_teacher_equal_differences() {
         // What is to be forgotten is told apart from what is learned.
         let loss = 0.25 * (wide.iter().map(|value| value.exp()).sum::<f64>().ln() - wide[2]);
         let is_forgotten = label < 0.0 || teacher < 0.0;
-        let told = if is_forgotten { score.forgotten } else { score.loss };
-        assert!((told - loss).abs() < 1e-7 && score.forgotten + score.loss == told, "{score:?}");
+        let told = if is_forgotten {
+            score.forgotten
+        } else {
+            score.loss
+        };
+        assert!(
+            (told - loss).abs() < 1e-7 && score.forgotten + score.loss == told,
+            "{score:?}"
+        );
     }
 }

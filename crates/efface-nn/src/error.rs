@@ -88,7 +88,10 @@ impl From<Error> for efface::Error {
             Error::Core(error) => error,
             Error::Setting { name, value, range } => Self::Parameter { name, value, range },
             Error::Damaged(what) => Self::Damaged(what),
-            other => Self::Unsupported { method: "training a network", reason: other.to_string() },
+            other => Self::Unsupported {
+                method: "training a network",
+                reason: other.to_string(),
+            },
         }
     }
 }

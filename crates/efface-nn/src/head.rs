@@ -14,7 +14,8 @@
 //! stands under `not_covered`.
 
 use efface::{
-    Claim, Evidence, Fit, Logistic, Method, Model, Outcome, Recipe, Ridge, RowId, RowStore, Rows, Softmax,
+    Claim, Evidence, Fit, Logistic, Method, Model, Outcome, Recipe, Ridge, RowId, RowStore, Rows,
+    Softmax,
 };
 use faer::Mat;
 
@@ -35,11 +36,19 @@ pub fn head_recipe(recipe: &Recipe, outputs: usize) -> Result<Recipe> {
                 "the head of a network is a ridge, logistic or softmax model, and not {}",
                 recipe.family().name()
             );
-            return Err(efface::Error::Unsupported { method: "fit", reason }.into());
+            return Err(efface::Error::Unsupported {
+                method: "fit",
+                reason,
+            }
+            .into());
         }
     };
     let logistic = logistic.as_given(true);
-    Ok(if outputs == 1 { logistic.into() } else { logistic.softmax().into() })
+    Ok(if outputs == 1 {
+        logistic.into()
+    } else {
+        logistic.softmax().into()
+    })
 }
 
 /// The head at its optimum on these rows.
@@ -56,7 +65,11 @@ pub fn forget_from_head(
     gone: &[RowId],
 ) -> efface::Result<Outcome<Model>> {
     // A new head is what the core calls retraining; of a network, that word means the encoder too.
-    let work = if *method == Method::RetrainHead { Method::Retrain } else { *method };
+    let work = if *method == Method::RetrainHead {
+        Method::Retrain
+    } else {
+        *method
+    };
     let mut outcome = head.forget_with(&work, clear_dead_columns, encoded, gone)?;
     // A head that missed its tolerance is made anew too.
     if outcome.evidence.method == Method::Retrain.name() {
@@ -67,7 +80,10 @@ pub fn forget_from_head(
 
 /// What the core says of a head as a fit left it, at its optimum.
 pub(crate) fn evidence_at_optimum(head: &Model) -> Evidence {
-    Evidence { promise: Claim::Exact, ..head.evidence() }
+    Evidence {
+        promise: Claim::Exact,
+        ..head.evidence()
+    }
 }
 
 /// Coefficients (features × outputs) and intercepts.
@@ -83,7 +99,11 @@ pub(crate) fn head_parameters(head: &Model) -> Result<(Mat<f64>, Vec<f64>)> {
 pub fn head_distance(a: &Model, b: &Model) -> Result<f64> {
     let (a, a_constants) = head_parameters(a)?;
     let (b, b_constants) = head_parameters(b)?;
-    let constants = a_constants.iter().zip(&b_constants).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    let constants = a_constants
+        .iter()
+        .zip(&b_constants)
+        .map(|(a, b)| (a - b) * (a - b))
+        .sum::<f64>();
     let difference = &a - &b;
     Ok((difference.squared_norm_l2() + constants).sqrt())
 }

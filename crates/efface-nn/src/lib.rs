@@ -43,7 +43,9 @@ mod vectorised;
 
 pub use backbone::{Backbone, encoded_rows, not_covered};
 pub use batch::{DropoutMask, DropoutMasks, TextAim, TextBatch};
-pub use device::{AdamStep, DeviceBert, DeviceNetwork, DeviceRun, NetworkDevice, NetworkStart, TextScore};
+pub use device::{
+    AdamStep, DeviceBert, DeviceNetwork, DeviceRun, NetworkDevice, NetworkStart, TextScore,
+};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
 pub use head::{fit_head, forget_from_head, head_distance, head_recipe};
@@ -55,7 +57,7 @@ pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, LayerPlace, LinearPlace,
 pub use recipe::{NetworkRecipe, TrainedNetwork};
 pub use texts::{TextRows, text_rows};
 pub use train::{
-    EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingCheckpoint, TrainingFlow,
-    TrainingProgress,
+    EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingCheckpoint,
+    TrainingFlow, TrainingProgress,
 };
 pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further, unbound};

@@ -94,22 +94,44 @@ impl LstmPlace {
         let weight_input = start..start + 4 * hidden * input;
         let weight_hidden = weight_input.end..weight_input.end + 4 * hidden * hidden;
         let bias = weight_hidden.end..weight_hidden.end + 4 * hidden;
-        Self { input, hidden, reverse, weight_input, weight_hidden, bias }
+        Self {
+            input,
+            hidden,
+            reverse,
+            weight_input,
+            weight_hidden,
+            bias,
+        }
     }
 
     /// The step that comes after step t in reading order, if any.
     pub fn next(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
-        if self.reverse { t.checked_sub(1) } else { Some(t + 1).filter(|&next| next < packed.steps()) }
+        if self.reverse {
+            t.checked_sub(1)
+        } else {
+            Some(t + 1).filter(|&next| next < packed.steps())
+        }
     }
 
     /// The step that comes before step t in reading order, if any.
     pub fn previous(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
-        if self.reverse { Some(t + 1).filter(|&next| next < packed.steps()) } else { t.checked_sub(1) }
+        if self.reverse {
+            Some(t + 1).filter(|&next| next < packed.steps())
+        } else {
+            t.checked_sub(1)
+        }
     }
 
     /// The steps in reading order.
-    pub fn reading_order(&self, packed: &PackedTexts) -> Box<dyn DoubleEndedIterator<Item = usize>> {
-        if self.reverse { Box::new((0..packed.steps()).rev()) } else { Box::new(0..packed.steps()) }
+    pub fn reading_order(
+        &self,
+        packed: &PackedTexts,
+    ) -> Box<dyn DoubleEndedIterator<Item = usize>> {
+        if self.reverse {
+            Box::new((0..packed.steps()).rev())
+        } else {
+            Box::new(0..packed.steps())
+        }
     }
 
     /// Reads `x` (I × N) and writes its rows of `output`.
@@ -126,9 +148,16 @@ impl LstmPlace {
         let n = packed.columns();
         let bias = &parameters[self.bias.clone()];
         let mut gates = pool.take(4 * h * n);
-        gates.chunks_exact_mut(4 * h).for_each(|column| column.copy_from_slice(bias));
+        gates
+            .chunks_exact_mut(4 * h)
+            .for_each(|column| column.copy_from_slice(bias));
         let weight_input = view(&parameters[self.weight_input.clone()], 4 * h, self.input);
-        multiply(view_mut(&mut gates, 4 * h, n), Accum::Add, weight_input, view(x, self.input, n));
+        multiply(
+            view_mut(&mut gates, 4 * h, n),
+            Accum::Add,
+            weight_input,
+            view(x, self.input, n),
+        );
         let weight_hidden = view(&parameters[self.weight_hidden.clone()], 4 * h, h);
         let mut cells = pool.take(h * n);
         let mut squashed = pool.take(h * n);
@@ -143,7 +172,12 @@ impl LstmPlace {
             let remembering = previous.map_or(0, |step| packed.active(step).min(active));
             if remembering > 0 {
                 let remembered = view(&before[h * columns.start..], h, remembering);
-                multiply(view_mut(block, 4 * h, remembering), Accum::Add, weight_hidden, remembered);
+                multiply(
+                    view_mut(block, 4 * h, remembering),
+                    Accum::Add,
+                    weight_hidden,
+                    remembered,
+                );
             }
             // The cells of the step before lie on one side of this step's: split between them to borrow both.
             let own = h * columns.start;
@@ -178,7 +212,12 @@ impl LstmPlace {
                 }
             }
         }
-        LstmTrace { gates, cells, squashed, before }
+        LstmTrace {
+            gates,
+            cells,
+            squashed,
+            before,
+        }
     }
 
     /// Adds to `gradient` the gradients of the layer's weights, given that of its output, and to `input_gradient`, where one
@@ -190,10 +229,22 @@ impl LstmPlace {
         input_gradient: Option<&mut [f32]>,
         pool: &mut BufferPool,
     ) {
-        let LstmBackward { parameters, x, packed, trace, output_gradient, lanes } = task;
+        let LstmBackward {
+            parameters,
+            x,
+            packed,
+            trace,
+            output_gradient,
+            lanes,
+        } = task;
         let h = self.hidden;
         let n = packed.columns();
-        let LstmTrace { mut gates, cells, squashed, before } = trace;
+        let LstmTrace {
+            mut gates,
+            cells,
+            squashed,
+            before,
+        } = trace;
         let weight_hidden = view(&parameters[self.weight_hidden.clone()], 4 * h, h);
         let mut cell_gradient = vec![0.0; h * packed.samples()];
         let mut dh = vec![0.0; h * packed.samples()];
@@ -208,7 +259,12 @@ impl LstmPlace {
             if let Some(next) = self.next(t, packed) {
                 let both = active.min(packed.active(next));
                 let later = view(&gates[4 * h * packed.step(next).start..], 4 * h, both);
-                multiply(view_mut(&mut dh, h, both), Accum::Add, weight_hidden.transpose(), later);
+                multiply(
+                    view_mut(&mut dh, h, both),
+                    Accum::Add,
+                    weight_hidden.transpose(),
+                    later,
+                );
             }
             let previous = self.previous(t, packed);
             let remembering = previous.map_or(0, |step| packed.active(step).min(active));
@@ -228,23 +284,37 @@ impl LstmPlace {
         }
         let gates_gradient = view(&gates, 4 * h, n);
         let out = view_mut(&mut gradient[self.weight_input.clone()], 4 * h, self.input);
-        multiply(out, Accum::Add, gates_gradient, view(x, self.input, n).transpose());
+        multiply(
+            out,
+            Accum::Add,
+            gates_gradient,
+            view(x, self.input, n).transpose(),
+        );
         let out = view_mut(&mut gradient[self.weight_hidden.clone()], 4 * h, h);
-        multiply(out, Accum::Add, gates_gradient, view(&before, h, n).transpose());
+        multiply(
+            out,
+            Accum::Add,
+            gates_gradient,
+            view(&before, h, n).transpose(),
+        );
         add_columns(&mut gradient[self.bias.clone()], &gates);
         if let Some(input_gradient) = input_gradient {
             let weight_input = view(&parameters[self.weight_input.clone()], 4 * h, self.input);
             let out = view_mut(input_gradient, self.input, n);
             multiply(out, Accum::Add, weight_input.transpose(), gates_gradient);
         }
-        [gates, cells, squashed, before].into_iter().for_each(|buffer| pool.give(buffer));
+        [gates, cells, squashed, before]
+            .into_iter()
+            .for_each(|buffer| pool.give(buffer));
     }
 }
 
 impl LstmTrace {
     /// Gives the buffers back, where no backward pass will.
     pub(crate) fn release(self, pool: &mut BufferPool) {
-        [self.gates, self.cells, self.squashed, self.before].into_iter().for_each(|buffer| pool.give(buffer));
+        [self.gates, self.cells, self.squashed, self.before]
+            .into_iter()
+            .for_each(|buffer| pool.give(buffer));
     }
 }
 

@@ -58,18 +58,25 @@ const HIDDEN: usize = 2;
 const LENGTHS: [usize; 3] = [4, 2, 3];
 
 fn formula(count: usize, (a, b, m): (usize, usize, usize), scale: f32) -> Vec<f32> {
-    (0..count).map(|k| (((k * a + b) % m) as f32 / m as f32 - 0.5) * scale).collect()
+    (0..count)
+        .map(|k| (((k * a + b) % m) as f32 / m as f32 - 0.5) * scale)
+        .collect()
 }
 
 /// From rows to columns.
 fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+    (0..rows * columns)
+        .map(|at| values[at % rows * columns + at / rows])
+        .collect()
 }
 
 fn close(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (at, (a, b)) in found.iter().zip(expected).enumerate() {
-        assert!((a - b).abs() < 2e-6, "{what} {at}: {a} where PyTorch has {b}");
+        assert!(
+            (a - b).abs() < 2e-6,
+            "{what} {at}: {a} where PyTorch has {b}"
+        );
     }
 }
 
@@ -91,15 +98,31 @@ fn outputs_and_gradients_equal_pytorch() {
     let packed = PackedTexts::new(&LENGTHS);
     let steps = packed.steps();
     let samples = packed.samples();
-    let x = columns(&packed, &formula(steps * samples * INPUT, (41, 13, 113), 3.0), INPUT);
-    let slopes = columns(&packed, &formula(steps * samples * 2 * HIDDEN, (53, 7, 97), 2.0), 2 * HIDDEN);
+    let x = columns(
+        &packed,
+        &formula(steps * samples * INPUT, (41, 13, 113), 3.0),
+        INPUT,
+    );
+    let slopes = columns(
+        &packed,
+        &formula(steps * samples * 2 * HIDDEN, (53, 7, 97), 2.0),
+        2 * HIDDEN,
+    );
     let mut parameters = Vec::new();
     let mut layers = Vec::new();
     for way in 0..2 {
         layers.push(LstmPlace::at(parameters.len(), INPUT, HIDDEN, way == 1));
         let gates = 4 * HIDDEN;
-        parameters.extend(transposed(&formula(gates * INPUT, (37, 11 + way, 101), 1.6), gates, INPUT));
-        parameters.extend(transposed(&formula(gates * HIDDEN, (29, 5 + way, 89), 1.6), gates, HIDDEN));
+        parameters.extend(transposed(
+            &formula(gates * INPUT, (37, 11 + way, 101), 1.6),
+            gates,
+            INPUT,
+        ));
+        parameters.extend(transposed(
+            &formula(gates * HIDDEN, (29, 5 + way, 89), 1.6),
+            gates,
+            HIDDEN,
+        ));
         parameters.extend(formula(gates, (17, 3 + way, 31), 1.0));
     }
     let mut pool = BufferPool::default();
@@ -107,13 +130,22 @@ fn outputs_and_gradients_equal_pytorch() {
     pool.give(vec![7.0; 1000]);
     pool.give(vec![f32::NAN; 1000]);
     let mut output = vec![0.0; 2 * HIDDEN * packed.columns()];
-    let block = |way: usize| OutputBlock { height: 2 * HIDDEN, first: way * HIDDEN };
+    let block = |way: usize| OutputBlock {
+        height: 2 * HIDDEN,
+        first: way * HIDDEN,
+    };
     let traces: Vec<LstmTrace> = layers
         .iter()
         .enumerate()
-        .map(|(way, layer)| layer.forward(&parameters, &x, &packed, &mut output, block(way), &mut pool))
+        .map(|(way, layer)| {
+            layer.forward(&parameters, &x, &packed, &mut output, block(way), &mut pool)
+        })
         .collect();
-    close(&output, &columns(&packed, &oracle::OUTPUT, 2 * HIDDEN), "output");
+    close(
+        &output,
+        &columns(&packed, &oracle::OUTPUT, 2 * HIDDEN),
+        "output",
+    );
     let mut gradient = vec![0.0; parameters.len()];
     let mut back = vec![0.0; x.len()];
     for (way, (layer, trace)) in layers.iter().zip(traces).enumerate() {
@@ -128,14 +160,34 @@ fn outputs_and_gradients_equal_pytorch() {
         };
         layer.backward(task, &mut gradient, wish, &mut pool);
     }
-    close(&back, &columns(&packed, &oracle::INPUT_GRADIENT, INPUT), "input gradient");
+    close(
+        &back,
+        &columns(&packed, &oracle::INPUT_GRADIENT, INPUT),
+        "input gradient",
+    );
     let expected: [(&[f32], &[f32], &[f32]); 2] = [
-        (&oracle::FORWARD_WEIGHT_INPUT, &oracle::FORWARD_WEIGHT_HIDDEN, &oracle::FORWARD_BIAS),
-        (&oracle::REVERSE_WEIGHT_INPUT, &oracle::REVERSE_WEIGHT_HIDDEN, &oracle::REVERSE_BIAS),
+        (
+            &oracle::FORWARD_WEIGHT_INPUT,
+            &oracle::FORWARD_WEIGHT_HIDDEN,
+            &oracle::FORWARD_BIAS,
+        ),
+        (
+            &oracle::REVERSE_WEIGHT_INPUT,
+            &oracle::REVERSE_WEIGHT_HIDDEN,
+            &oracle::REVERSE_BIAS,
+        ),
     ];
     for (layer, (input, hidden, bias)) in layers.iter().zip(expected) {
-        close(&gradient[layer.weight_input.clone()], &transposed(input, 4 * HIDDEN, INPUT), "W_ih");
-        close(&gradient[layer.weight_hidden.clone()], &transposed(hidden, 4 * HIDDEN, HIDDEN), "W_hh");
+        close(
+            &gradient[layer.weight_input.clone()],
+            &transposed(input, 4 * HIDDEN, INPUT),
+            "W_ih",
+        );
+        close(
+            &gradient[layer.weight_hidden.clone()],
+            &transposed(hidden, 4 * HIDDEN, HIDDEN),
+            "W_hh",
+        );
         close(&gradient[layer.bias.clone()], bias, "b");
     }
 }

@@ -13,10 +13,13 @@ use std::sync::Arc;
 
 use efface::methods::TakesMethods;
 use efface::models::family::{ShardModel, ShardTrainer};
-use efface::models::{FamilyModel, FamilyRecipe, NamedParameters, RecipeDescription, RowsBeside, ScoreKind};
+use efface::models::{
+    FamilyModel, FamilyRecipe, NamedParameters, RecipeDescription, RowsBeside, ScoreKind,
+};
 use efface::{
-    Amend, Claim, Error as CoreError, Evidence, Family, Features, Fit, Forget, Method, Model, ModelState,
-    Outcome, Predict, Result as CoreResult, RowId, RowRef, RowStore, Rows, Settled, StateArray,
+    Amend, Claim, Error as CoreError, Evidence, Family, Features, Fit, Forget, Method, Model,
+    ModelState, Outcome, Predict, Result as CoreResult, RowId, RowRef, RowStore, Rows, Settled,
+    StateArray,
 };
 use faer::Mat;
 
@@ -39,9 +42,18 @@ pub struct NetworkModel {
 impl NetworkModel {
     /// What a training made of these texts.
     pub fn new(trained: TrainedNetwork, texts: &Rows) -> Self {
-        let TrainedNetwork { network, encoded, .. } = trained;
-        let cut = texts.iter().filter(|view| is_full(view.features, network.max_tokens())).count();
-        Self { network, encoded: Arc::new(encoded), cut }
+        let TrainedNetwork {
+            network, encoded, ..
+        } = trained;
+        let cut = texts
+            .iter()
+            .filter(|view| is_full(view.features, network.max_tokens()))
+            .count();
+        Self {
+            network,
+            encoded: Arc::new(encoded),
+            cut,
+        }
     }
 
     /// The network.
@@ -56,22 +68,48 @@ impl NetworkModel {
 
     /// The head changed; the encoder stays.
     fn with_head(&self, outcome: Outcome<Model>, encoded: Rows, cut: usize) -> Outcome<Self> {
-        let Outcome { model: head, mut evidence } = outcome;
+        let Outcome {
+            model: head,
+            mut evidence,
+        } = outcome;
         evidence.not_covered.extend(self.network.not_covered());
         evidence.reason = joined(evidence.reason, self.cut_texts());
-        let network = Network { head, ..self.network.clone() };
-        Outcome { model: Self { network, encoded: Arc::new(encoded), cut }, evidence }
+        let network = Network {
+            head,
+            ..self.network.clone()
+        };
+        Outcome {
+            model: Self {
+                network,
+                encoded: Arc::new(encoded),
+                cut,
+            },
+            evidence,
+        }
     }
 
     /// The whole network was trained.
-    fn renewed(&self, trained: TrainedNetwork, mut evidence: Evidence, texts: &Rows) -> Outcome<Self> {
+    fn renewed(
+        &self,
+        trained: TrainedNetwork,
+        mut evidence: Evidence,
+        texts: &Rows,
+    ) -> Outcome<Self> {
         evidence.reason = joined(evidence.reason, self.cut_texts());
-        Outcome { model: Self::new(trained, texts), evidence }
+        Outcome {
+            model: Self::new(trained, texts),
+            evidence,
+        }
     }
 
     fn cut_texts(&self) -> Option<String> {
         let most = self.network.max_tokens();
-        (self.cut > 0).then(|| format!("of {} texts only the first {most} words were ever read", self.cut))
+        (self.cut > 0).then(|| {
+            format!(
+                "of {} texts only the first {most} words were ever read",
+                self.cut
+            )
+        })
     }
 
     /// How many of the named texts fill their row.
@@ -98,7 +136,10 @@ fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
 fn retained(texts: &dyn RowStore, gone: &[RowId]) -> CoreResult<Rows> {
     texts.check(gone)?;
     if gone.len() >= texts.len() {
-        return Err(CoreError::NothingLeft { gone: gone.len(), rows: texts.len() });
+        return Err(CoreError::NothingLeft {
+            gone: gone.len(),
+            rows: texts.len(),
+        });
     }
     Ok(texts.all()?.filter(|id| !gone.contains(&id)))
 }
@@ -112,7 +153,11 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
     }
 
     fn claim(&self) -> Claim {
-        if *self.0 == Method::Retrain { Claim::Exact } else { Claim::Approximate }
+        if *self.0 == Method::Retrain {
+            Claim::Exact
+        } else {
+            Claim::Approximate
+        }
     }
 
     fn forget(
@@ -124,7 +169,10 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
         if *self.0 == Method::Retrain {
             let texts = retained(rows, gone)?;
             let trained = model.network.recipe().train(&texts, &mut QuietTraining)?;
-            let evidence = trained.network.retrained(&trained.encoded, self.0.name(), gone.len())?;
+            let evidence =
+                trained
+                    .network
+                    .retrained(&trained.encoded, self.0.name(), gone.len())?;
             return Ok(model.renewed(trained, evidence, &texts));
         }
         if self.0.trains_further() {
@@ -133,14 +181,23 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
             let TunedNetwork { trained, evidence } =
                 train_further(self.0, backbone, &all, gone, &mut QuietTraining)?;
             if gone.is_empty() {
-                return Ok(Outcome { model: model.clone(), evidence });
+                return Ok(Outcome {
+                    model: model.clone(),
+                    evidence,
+                });
             }
             return Ok(model.renewed(trained, evidence, &retained(rows, gone)?));
         }
         let outcome = model.network.forget(self.0, model.encoded.as_ref(), gone)?;
-        let head = Outcome { model: outcome.model.head, evidence: outcome.evidence };
+        let head = Outcome {
+            model: outcome.model.head,
+            evidence: outcome.evidence,
+        };
         if gone.is_empty() {
-            return Ok(Outcome { model: model.clone(), evidence: head.evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence: head.evidence,
+            });
         }
         let full = model.full(rows, gone)?;
         let encoded = model.encoded.filter(|id| !gone.contains(&id));
@@ -231,11 +288,18 @@ impl FamilyModel for NetworkModel {
         let mut values = Vec::with_capacity(ids.len() * self.network.width());
         self.encoded.visit(&ids, &mut |_, view| {
             let mut line = vec![0.0; self.network.width()];
-            view.features.entries().iter().for_each(|(column, value)| line[*column as usize] = *value);
+            view.features
+                .entries()
+                .iter()
+                .for_each(|(column, value)| line[*column as usize] = *value);
             values.extend(line);
         })?;
         let arrays = vec![("features".into(), StateArray::Numbers(values))];
-        Ok(ModelState { family: Family::Network, head: bytes, arrays })
+        Ok(ModelState {
+            family: Family::Network,
+            head: bytes,
+            arrays,
+        })
     }
 
     fn parameters(&self) -> CoreResult<NamedParameters> {
@@ -261,18 +325,31 @@ impl FamilyModel for NetworkModel {
 /// A network as bytes without its words.
 fn without_words(network: &Network) -> CoreResult<Vec<u8>> {
     let backbone = Some(&network.backbone);
-    Ok(write(network.recipe(), network.max_tokens(), false, backbone, Some(&network.head))?)
+    Ok(write(
+        network.recipe(),
+        network.max_tokens(),
+        false,
+        backbone,
+        Some(&network.head),
+    )?)
 }
 
 impl NetworkRecipe {
     /// The network of bytes that were written without words; refused where another recipe made it.
     fn with_words(&self, bytes: &[u8]) -> CoreResult<Network> {
-        let StoredNetwork { recipe, backbone, head, .. } = read(bytes, Some(&self.embedding))?;
-        let same =
-            (recipe.encoder, recipe.training, &recipe.head) == (self.encoder, self.training, &self.head);
+        let StoredNetwork {
+            recipe,
+            backbone,
+            head,
+            ..
+        } = read(bytes, Some(&self.embedding))?;
+        let same = (recipe.encoder, recipe.training, &recipe.head)
+            == (self.encoder, self.training, &self.head);
         match (backbone, head) {
             (Some(backbone), Some(head)) if same => Ok(backbone.with_head(head)?),
-            _ => Err(CoreError::Damaged("a network is not of the model's recipe".into())),
+            _ => Err(CoreError::Damaged(
+                "a network is not of the model's recipe".into(),
+            )),
         }
     }
 }
@@ -281,11 +358,17 @@ impl Fit for NetworkRecipe {
     type Model = NetworkModel;
 
     fn fit(&self, rows: &Rows) -> CoreResult<NetworkModel> {
-        Ok(NetworkModel::new(self.train(rows, &mut QuietTraining)?, rows))
+        Ok(NetworkModel::new(
+            self.train(rows, &mut QuietTraining)?,
+            rows,
+        ))
     }
 
     fn resume(&self, start: &NetworkModel, rows: &Rows) -> CoreResult<NetworkModel> {
-        Ok(NetworkModel::new(self.train_from(&start.network, rows, &mut QuietTraining)?, rows))
+        Ok(NetworkModel::new(
+            self.train_from(&start.network, rows, &mut QuietTraining)?,
+            rows,
+        ))
     }
 }
 
@@ -296,7 +379,10 @@ impl FamilyRecipe for NetworkRecipe {
 
     fn describe(&self) -> RecipeDescription {
         let head = self.head.describe();
-        RecipeDescription { name: format!("network with {} head", head.name), ..head }
+        RecipeDescription {
+            name: format!("network with {} head", head.name),
+            ..head
+        }
     }
 
     fn read_model(&self, state: ModelState, beside: RowsBeside<'_>) -> CoreResult<Model> {
@@ -305,26 +391,39 @@ impl FamilyRecipe for NetworkRecipe {
             return Err(damaged("a network is read beside its texts"));
         };
         let network = self.with_words(&state.head)?;
-        let values = state.arrays.into_iter().find_map(|(name, array)| match array {
-            StateArray::Numbers(values) if name == "features" => Some(values),
-            _ => None,
-        });
+        let values = state
+            .arrays
+            .into_iter()
+            .find_map(|(name, array)| match array {
+                StateArray::Numbers(values) if name == "features" => Some(values),
+                _ => None,
+            });
         let values = values.ok_or_else(|| damaged("its features are missing"))?;
         let texts = texts.all()?;
         let mut ids: Vec<RowId> = texts.ids().collect();
         ids.sort_unstable();
         let texts = Rows::read(texts.as_ref(), &ids)?;
-        let features = efface::Dense::new(values.iter().map(|v| *v as f32).collect(), network.width())?;
+        let features =
+            efface::Dense::new(values.iter().map(|v| *v as f32).collect(), network.width())?;
         let encoded = encoded_rows(&texts, features.into())?;
         if encoded.len() != network.head.rows() {
             return Err(damaged("its head stands for other rows"));
         }
-        let cut = texts.iter().filter(|view| is_full(view.features, network.max_tokens())).count();
-        Ok(Model::new(NetworkModel { network, encoded: Arc::new(encoded), cut }))
+        let cut = texts
+            .iter()
+            .filter(|view| is_full(view.features, network.max_tokens()))
+            .count();
+        Ok(Model::new(NetworkModel {
+            network,
+            encoded: Arc::new(encoded),
+            cut,
+        }))
     }
 
     fn made(&self, model: &Model) -> bool {
-        model.get::<NetworkModel>().is_some_and(|model| model.network.recipe() == self)
+        model
+            .get::<NetworkModel>()
+            .is_some_and(|model| model.network.recipe() == self)
     }
 
     fn shard_trainer(&self) -> CoreResult<Arc<dyn ShardTrainer>> {
@@ -334,7 +433,11 @@ impl FamilyRecipe for NetworkRecipe {
 
 /// A shard keeps encoder and head, and not the features of its rows.
 impl ShardTrainer for NetworkRecipe {
-    fn train(&self, start: Option<&dyn ShardModel>, rows: &Rows) -> CoreResult<Arc<dyn ShardModel>> {
+    fn train(
+        &self,
+        start: Option<&dyn ShardModel>,
+        rows: &Rows,
+    ) -> CoreResult<Arc<dyn ShardModel>> {
         let start: Option<&dyn std::any::Any> = start.map(|start| start as _);
         let trained = match start.and_then(|start| start.downcast_ref::<Network>()) {
             Some(start) => self.train_from(start, rows, &mut QuietTraining)?,
@@ -350,11 +453,21 @@ impl ShardTrainer for NetworkRecipe {
 
 impl ShardModel for Network {
     fn to_state(&self) -> CoreResult<ModelState> {
-        Ok(ModelState { family: Family::Network, head: without_words(self)?, arrays: Vec::new() })
+        Ok(ModelState {
+            family: Family::Network,
+            head: without_words(self)?,
+            arrays: Vec::new(),
+        })
     }
 
     fn bytes(&self) -> usize {
-        let head: usize = self.head.evidence().precomputed.iter().map(|part| part.bytes).sum();
+        let head: usize = self
+            .head
+            .evidence()
+            .precomputed
+            .iter()
+            .map(|part| part.bytes)
+            .sum();
         self.backbone.parameters.len() * size_of::<f32>() + head
     }
 }

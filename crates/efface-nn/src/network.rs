@@ -78,17 +78,33 @@ impl Network {
     pub fn with_head(&self, head: &Recipe, encoded: &Rows) -> Result<Self> {
         let mut backbone = self.backbone.clone();
         backbone.recipe.head = head.clone();
-        Ok(Self { backbone, head: fit_head(head, encoded)? })
+        Ok(Self {
+            backbone,
+            head: fit_head(head, encoded)?,
+        })
     }
 
     /// The head without some rows, the encoder as it is. `encoded` holds what [`encode`](Self::encode) gave at the fit.
-    pub fn forget(&self, method: &Method, encoded: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<Self>> {
-        let Outcome { model: head, mut evidence } =
-            forget_from_head(&self.head, method, false, encoded, gone)?;
+    pub fn forget(
+        &self,
+        method: &Method,
+        encoded: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<Self>> {
+        let Outcome {
+            model: head,
+            mut evidence,
+        } = forget_from_head(&self.head, method, false, encoded, gone)?;
         if !gone.is_empty() {
             evidence.not_covered.extend(self.not_covered());
         }
-        Ok(Outcome { model: Self { head, ..self.clone() }, evidence })
+        Ok(Outcome {
+            model: Self {
+                head,
+                ..self.clone()
+            },
+            evidence,
+        })
     }
 
     /// What a forgetting head leaves uncovered.
@@ -104,7 +120,9 @@ impl Network {
         evidence.rows_read = encoded.len();
         evidence.refactored = true;
         evidence.precomputed.clear();
-        evidence.not_covered.extend(not_covered(0, self.embedding().public));
+        evidence
+            .not_covered
+            .extend(not_covered(0, self.embedding().public));
         Ok(evidence)
     }
 }

@@ -30,10 +30,17 @@ pub(crate) fn forward(
     let mut out = pool.take(x.len());
     let mut normal = pool.take(x.len());
     let mut scales = Vec::with_capacity(x.len() / width.max(1));
-    let columns = x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(normal.chunks_exact_mut(width));
+    let columns = x
+        .chunks_exact(width)
+        .zip(out.chunks_exact_mut(width))
+        .zip(normal.chunks_exact_mut(width));
     for ((x, out), normal) in columns {
         let mean = x.iter().sum::<f32>() / width as f32;
-        let variance = x.iter().map(|value| (value - mean) * (value - mean)).sum::<f32>() / width as f32;
+        let variance = x
+            .iter()
+            .map(|value| (value - mean) * (value - mean))
+            .sum::<f32>()
+            / width as f32;
         let scale = 1.0 / (variance + EPSILON).sqrt();
         for j in 0..width {
             normal[j] = (x[j] - mean) * scale;
@@ -53,7 +60,10 @@ pub(crate) fn backward(
     shift_gradient: &mut [f32],
 ) {
     let width = gain.len();
-    let columns = slopes.chunks_exact_mut(width).zip(trace.normal.chunks_exact(width)).zip(&trace.scales);
+    let columns = slopes
+        .chunks_exact_mut(width)
+        .zip(trace.normal.chunks_exact(width))
+        .zip(&trace.scales);
     for ((slopes, normal), scale) in columns {
         let mut mean = 0.0;
         let mut along = 0.0;

@@ -13,8 +13,16 @@ pub(crate) const LONGEST_STEP: f64 = 16.0;
 /// The factors of a step. `step` counts from 1.
 pub(crate) fn adam_step(clip: f32, (rate, decay): (f32, f32), step: u64) -> AdamStep {
     let power = i32::try_from(step).unwrap_or(i32::MAX);
-    let shares = (1.0 / (1.0 - KEEP_MEAN.powi(power)), 1.0 / (1.0 - KEEP_SQUARE.powi(power)));
-    AdamStep { clip, rate, shrink: 1.0 - rate * decay, shares }
+    let shares = (
+        1.0 / (1.0 - KEEP_MEAN.powi(power)),
+        1.0 / (1.0 - KEEP_SQUARE.powi(power)),
+    );
+    AdamStep {
+        clip,
+        rate,
+        shrink: 1.0 - rate * decay,
+        shares,
+    }
 }
 
 /// One step.
@@ -24,16 +32,26 @@ pub(crate) fn step(
     gradient: &[f32],
     step: &AdamStep,
 ) {
-    let AdamStep { clip, rate, shrink, shares: (mean_share, square_share) } = *step;
+    let AdamStep {
+        clip,
+        rate,
+        shrink,
+        shares: (mean_share, square_share),
+    } = *step;
     if shrink != 1.0 {
         for range in plan.decays() {
-            parameters[range].iter_mut().for_each(|value| *value *= shrink);
+            parameters[range]
+                .iter_mut()
+                .for_each(|value| *value *= shrink);
         }
     }
     vectorised(
         #[inline(always)]
         || {
-            let state = parameters.iter_mut().zip(means.iter_mut()).zip(squares.iter_mut());
+            let state = parameters
+                .iter_mut()
+                .zip(means.iter_mut())
+                .zip(squares.iter_mut());
             for (((value, mean), square), slope) in state.zip(gradient) {
                 let slope = slope * clip;
                 *mean = KEEP_MEAN * *mean + (1.0 - KEEP_MEAN) * slope;
@@ -48,7 +66,11 @@ pub(crate) fn step(
 pub(crate) fn norm(gradient: &[f32]) -> f64 {
     gradient
         .chunks(4096)
-        .map(|part| part.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>())
+        .map(|part| {
+            part.iter()
+                .map(|&g| f64::from(g) * f64::from(g))
+                .sum::<f64>()
+        })
         .sum::<f64>()
         .sqrt()
 }

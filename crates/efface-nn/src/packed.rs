@@ -35,7 +35,11 @@ impl PackedTexts {
             column += active;
         }
         starts.push(column);
-        Self { order, lengths, starts }
+        Self {
+            order,
+            lengths,
+            starts,
+        }
     }
 
     /// Samples.
@@ -86,9 +90,18 @@ mod tests {
     #[test]
     fn columns_follow_the_steps() {
         let packed = PackedTexts::new(&[2, 4, 1, 2]);
-        assert_eq!((packed.samples(), packed.steps(), packed.columns()), (4, 4, 9));
-        assert_eq!((0..4).map(|t| packed.active(t)).collect::<Vec<_>>(), [4, 3, 1, 1]);
-        assert_eq!((0..4).map(|place| packed.sample(place)).collect::<Vec<_>>(), [1, 0, 3, 2]);
+        assert_eq!(
+            (packed.samples(), packed.steps(), packed.columns()),
+            (4, 4, 9)
+        );
+        assert_eq!(
+            (0..4).map(|t| packed.active(t)).collect::<Vec<_>>(),
+            [4, 3, 1, 1]
+        );
+        assert_eq!(
+            (0..4).map(|place| packed.sample(place)).collect::<Vec<_>>(),
+            [1, 0, 3, 2]
+        );
         assert_eq!(packed.column(3, 0), 8);
         assert_eq!(packed.step(1), 4..7);
     }

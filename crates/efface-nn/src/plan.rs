@@ -103,7 +103,10 @@ impl EncoderSettings {
 
     /// Project to this width.
     pub fn width(self, width: usize) -> Self {
-        Self { width: Some(width), ..self }
+        Self {
+            width: Some(width),
+            ..self
+        }
     }
 
     /// Another share of values dropped.
@@ -122,16 +125,32 @@ impl EncoderSettings {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        let sizes = [("hidden", Some(self.hidden)), ("layers", Some(self.layers)), ("width", self.width)];
+        let sizes = [
+            ("hidden", Some(self.hidden)),
+            ("layers", Some(self.layers)),
+            ("width", self.width),
+        ];
         for (name, value) in sizes {
-            let (most, range) = if name == "layers" { (64, "1 to 64") } else { (65_536, "1 to 65536") };
+            let (most, range) = if name == "layers" {
+                (64, "1 to 64")
+            } else {
+                (65_536, "1 to 65536")
+            };
             if let Some(value) = value.filter(|value| *value == 0 || *value > most) {
-                return Err(Error::Setting { name, value: value.to_string(), range });
+                return Err(Error::Setting {
+                    name,
+                    value: value.to_string(),
+                    range,
+                });
             }
         }
         if !(0.0..1.0).contains(&self.dropout) {
             let value = self.dropout.to_string();
-            return Err(Error::Setting { name: "dropout", value, range: "0 or more and below 1" });
+            return Err(Error::Setting {
+                name: "dropout",
+                value,
+                range: "0 or more and below 1",
+            });
         }
         Ok(())
     }
@@ -203,7 +222,12 @@ impl EncoderPlan {
             word_width: embedding.width(),
             layers: Vec::new(),
             projection: None,
-            head: LinearPlace { input: 0, output: 0, weight: 0..0, bias: 0..0 },
+            head: LinearPlace {
+                input: 0,
+                output: 0,
+                weight: 0..0,
+                bias: 0..0,
+            },
             slots: Vec::new(),
             total: 0,
         };
@@ -211,20 +235,35 @@ impl EncoderPlan {
         for at in 0..settings.layers {
             let norm = (settings.layer_norm && at > 0).then(|| {
                 let gain = plan.add(format!("layer.{at}.norm.gain"), vec![input]);
-                (gain, plan.add(format!("layer.{at}.norm.shift"), vec![input]))
+                (
+                    gain,
+                    plan.add(format!("layer.{at}.norm.shift"), vec![input]),
+                )
             });
-            let ways = if settings.bidirectional { &["forward", "reverse"][..] } else { &["forward"] };
+            let ways = if settings.bidirectional {
+                &["forward", "reverse"][..]
+            } else {
+                &["forward"]
+            };
             let mut directions = Vec::new();
             for way in ways {
                 let lstm = LstmPlace::at(plan.total, input, settings.hidden, *way == "reverse");
                 let gates = 4 * settings.hidden;
                 plan.add(format!("layer.{at}.{way}.weight_input"), vec![input, gates]);
-                plan.add(format!("layer.{at}.{way}.weight_hidden"), vec![settings.hidden, gates]);
+                plan.add(
+                    format!("layer.{at}.{way}.weight_hidden"),
+                    vec![settings.hidden, gates],
+                );
                 plan.add(format!("layer.{at}.{way}.bias"), vec![gates]);
                 directions.push(lstm);
             }
             let residual = settings.residual && input == settings.lanes();
-            plan.layers.push(LayerPlace { input, norm, directions, residual });
+            plan.layers.push(LayerPlace {
+                input,
+                norm,
+                directions,
+                residual,
+            });
             input = settings.lanes();
         }
         if let Some(width) = settings.width {
@@ -242,13 +281,22 @@ impl EncoderPlan {
         let size: usize = shape.iter().product();
         let range = self.total..self.total + size;
         self.total += size;
-        self.slots.push(ArraySlot { name, shape, range: range.clone() });
+        self.slots.push(ArraySlot {
+            name,
+            shape,
+            range: range.clone(),
+        });
         range
     }
 
     fn linear(&mut self, name: &str, input: usize, output: usize) -> LinearPlace {
         let weight = self.add(format!("{name}.weight"), vec![input, output]);
-        LinearPlace { input, output, weight, bias: self.add(format!("{name}.bias"), vec![output]) }
+        LinearPlace {
+            input,
+            output,
+            weight,
+            bias: self.add(format!("{name}.bias"), vec![output]),
+        }
     }
 
     /// How many parameters there are.
@@ -263,7 +311,10 @@ impl EncoderPlan {
 
     /// What is shrunk by weight decay: matrices, but not word vectors, which only some steps see.
     pub fn decays(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let matrices = self.slots.iter().filter(|slot| slot.shape.len() == 2 && slot.name != "embedding");
+        let matrices = self
+            .slots
+            .iter()
+            .filter(|slot| slot.shape.len() == 2 && slot.name != "embedding");
         matrices.map(|slot| slot.range.clone())
     }
 
@@ -274,7 +325,9 @@ impl EncoderPlan {
         let mut values = vec![0.0; self.total];
         let mut fill = |range: Range<usize>, limit: f32| {
             if let Ok(uniform) = Uniform::new_inclusive(-limit, limit) {
-                values[range].iter_mut().for_each(|value| *value = uniform.sample(&mut random));
+                values[range]
+                    .iter_mut()
+                    .for_each(|value| *value = uniform.sample(&mut random));
             }
         };
         for lstm in self.layers.iter().flat_map(|layer| &layer.directions) {
@@ -283,7 +336,10 @@ impl EncoderPlan {
             fill(lstm.weight_hidden.clone(), limit);
         }
         for linear in self.projection.iter().chain([&self.head]) {
-            fill(linear.weight.clone(), (6.0 / (linear.input + linear.output) as f32).sqrt());
+            fill(
+                linear.weight.clone(),
+                (6.0 / (linear.input + linear.output) as f32).sqrt(),
+            );
         }
         for layer in &self.layers {
             for lstm in &layer.directions {

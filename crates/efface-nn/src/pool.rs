@@ -12,7 +12,8 @@ impl BufferPool {
     pub(crate) fn take(&mut self, length: usize) -> Vec<f32> {
         let fitting = (0..self.free.len()).filter(|&at| self.free[at].capacity() >= length);
         let smallest = fitting.min_by_key(|&at| self.free[at].capacity());
-        let chosen = smallest.or_else(|| (0..self.free.len()).max_by_key(|&at| self.free[at].capacity()));
+        let chosen =
+            smallest.or_else(|| (0..self.free.len()).max_by_key(|&at| self.free[at].capacity()));
         let mut buffer = chosen.map_or_else(Vec::new, |at| self.free.swap_remove(at));
         if buffer.capacity() < length {
             // A vector that grows copies its old content, which no caller wants: take a new one.

@@ -18,11 +18,16 @@ pub(crate) fn forward(
         Pooling::Mean => {
             for t in 0..packed.steps() {
                 let block = &tokens[h * packed.step(t).start..h * packed.step(t).end];
-                pooled.iter_mut().zip(block).for_each(|(sum, value)| *sum += value);
+                pooled
+                    .iter_mut()
+                    .zip(block)
+                    .for_each(|(sum, value)| *sum += value);
             }
             for place in 0..samples {
                 let share = 1.0 / packed.length(place) as f32;
-                pooled[h * place..h * (place + 1)].iter_mut().for_each(|value| *value *= share);
+                pooled[h * place..h * (place + 1)]
+                    .iter_mut()
+                    .for_each(|value| *value *= share);
             }
         }
         Pooling::Max => {
@@ -82,10 +87,18 @@ pub(crate) fn backward(
 }
 
 /// Where each direction has read everything: at the end, or for one in reverse at the start.
-fn each_last(settings: EncoderSettings, packed: &PackedTexts, mut see: impl FnMut(usize, usize, usize)) {
+fn each_last(
+    settings: EncoderSettings,
+    packed: &PackedTexts,
+    mut see: impl FnMut(usize, usize, usize),
+) {
     for place in 0..packed.samples() {
         for lane in 0..settings.lanes() {
-            let step = if lane < settings.hidden { packed.length(place) - 1 } else { 0 };
+            let step = if lane < settings.hidden {
+                packed.length(place) - 1
+            } else {
+                0
+            };
             see(lane, place, packed.column(step, place));
         }
     }

@@ -52,7 +52,11 @@ pub struct TrainedNetwork {
 
 impl NetworkRecipe {
     /// Trains on rows of word ids, under the eyes of `progress`, and fits the head.
-    pub fn train(&self, rows: &Rows, progress: &mut dyn TrainingProgress) -> Result<TrainedNetwork> {
+    pub fn train(
+        &self,
+        rows: &Rows,
+        progress: &mut dyn TrainingProgress,
+    ) -> Result<TrainedNetwork> {
         self.run(rows, None, None, progress)
     }
 
@@ -87,7 +91,10 @@ impl NetworkRecipe {
     ) -> Result<Option<(f64, Vec<f32>)>> {
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
         let plan = self.plan(lessons.class_count)?;
-        let settings = TrainSettings { threads: 1, ..self.training };
+        let settings = TrainSettings {
+            threads: 1,
+            ..self.training
+        };
         let drawn = plan.draw(&self.embedding, training_seed(settings.seed, 0, u64::MAX));
         let frozen = self.embedding.table();
         let mut trainer = Trainer::new(&plan, frozen, &lessons, settings, drawn, String::new())?;
@@ -108,9 +115,20 @@ impl NetworkRecipe {
     ) -> Result<TrainedNetwork> {
         if let Some(state) = &from {
             // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
-            let TrainSettings { learning_rate, clip, .. } = self.training;
-            if (TrainSettings { learning_rate, clip, ..state.settings }) != self.training {
-                return Err(Error::Damaged("the checkpoint was made with other training settings".into()));
+            let TrainSettings {
+                learning_rate,
+                clip,
+                ..
+            } = self.training;
+            if (TrainSettings {
+                learning_rate,
+                clip,
+                ..state.settings
+            }) != self.training
+            {
+                return Err(Error::Damaged(
+                    "the checkpoint was made with other training settings".into(),
+                ));
             }
         }
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
@@ -126,11 +144,17 @@ impl NetworkRecipe {
         let mut trainer = match from {
             Some(state) if state.source != source => return Err(elsewhere()),
             Some(state) => {
-                let state = TrainingCheckpoint { settings: self.training, ..state };
+                let state = TrainingCheckpoint {
+                    settings: self.training,
+                    ..state
+                };
                 Trainer::from_checkpoint(&plan, frozen, &lessons, state)?
             }
             None => {
-                let drawn = plan.draw(&self.embedding, training_seed(self.training.seed, 0, u64::MAX));
+                let drawn = plan.draw(
+                    &self.embedding,
+                    training_seed(self.training.seed, 0, u64::MAX),
+                );
                 Trainer::new(&plan, frozen, &lessons, self.training, drawn, String::new())?
             }
         };
@@ -150,7 +174,16 @@ impl NetworkRecipe {
         let checkpoint = trainer.finish();
         let steps = checkpoint.step;
         let parameters = checkpoint.best().to_vec();
-        self.close(rows, plan, TrainedParameters { parameters, steps, checkpoint, device })
+        self.close(
+            rows,
+            plan,
+            TrainedParameters {
+                parameters,
+                steps,
+                checkpoint,
+                device,
+            },
+        )
     }
 
     /// Fits the head to its optimum on the features of a trained encoder.
@@ -160,8 +193,17 @@ impl NetworkRecipe {
         plan: EncoderPlan,
         trained: TrainedParameters<'_>,
     ) -> Result<TrainedNetwork> {
-        let TrainedParameters { parameters, steps, checkpoint, device } = trained;
-        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
+        let TrainedParameters {
+            parameters,
+            steps,
+            checkpoint,
+            device,
+        } = trained;
+        let weights = EncoderWeights {
+            plan: &plan,
+            parameters: &parameters,
+            frozen: self.embedding.table(),
+        };
         let features = encode(weights, &self.embedding, &rows.table(), device)?;
         let encoded = encoded_rows(rows, features)?;
         let head = fit_head(&self.head, &encoded)?;
@@ -173,7 +215,12 @@ impl NetworkRecipe {
             max_tokens: rows.width(),
         };
         let network = Network { backbone, head };
-        Ok(TrainedNetwork { network, encoded, checkpoint, device: device.map(NetworkDevice::name) })
+        Ok(TrainedNetwork {
+            network,
+            encoded,
+            checkpoint,
+            device: device.map(NetworkDevice::name),
+        })
     }
 
     /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a checkpoint of another version
@@ -198,12 +245,24 @@ impl NetworkRecipe {
         for value in self.embedding.table() {
             hash.update(value.to_le_bytes());
         }
-        for ((text, class), weight) in lessons.texts.iter().zip(&lessons.classes).zip(&lessons.weights) {
-            for number in [text.len() as u32, *class as u32, weight.to_bits()].iter().chain(text) {
+        for ((text, class), weight) in lessons
+            .texts
+            .iter()
+            .zip(&lessons.classes)
+            .zip(&lessons.weights)
+        {
+            for number in [text.len() as u32, *class as u32, weight.to_bits()]
+                .iter()
+                .chain(text)
+            {
                 hash.update(number.to_le_bytes());
             }
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect())
     }
 
     pub(crate) fn plan(&self, classes: usize) -> Result<EncoderPlan> {
@@ -218,7 +277,14 @@ impl NetworkRecipe {
         progress: &mut dyn TrainingProgress,
     ) -> Result<TrainedNetwork> {
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
-        self.train_on(&start.backbone, rows, &lessons, self.training, None, progress)
+        self.train_on(
+            &start.backbone,
+            rows,
+            &lessons,
+            self.training,
+            None,
+            progress,
+        )
     }
 
     /// Trains on from an encoder of this shape, with a fresh optimiser, towards what is given or else as a fit does, and fits
@@ -234,7 +300,9 @@ impl NetworkRecipe {
     ) -> Result<TrainedNetwork> {
         let plan = self.plan(lessons.class_count)?;
         if plan.slots() != start.plan.slots() {
-            return Err(Error::Damaged("the network to start from has another shape".into()));
+            return Err(Error::Damaged(
+                "the network to start from has another shape".into(),
+            ));
         }
         let parameters = start.parameters.to_vec();
         let frozen = self.embedding.table();
@@ -247,7 +315,16 @@ impl NetworkRecipe {
         let checkpoint = trainer.finish();
         let steps = start.steps + checkpoint.step;
         let parameters = checkpoint.best().to_vec();
-        self.close(rows, plan, TrainedParameters { parameters, steps, checkpoint, device: None })
+        self.close(
+            rows,
+            plan,
+            TrainedParameters {
+                parameters,
+                steps,
+                checkpoint,
+                device: None,
+            },
+        )
     }
 }
 

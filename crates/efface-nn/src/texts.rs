@@ -27,7 +27,11 @@ pub fn text_rows<'a>(
 ) -> Result<TextRows> {
     if max_tokens == 0 || max_tokens > 1 << 20 {
         let value = max_tokens.to_string();
-        return Err(Error::Setting { name: "max_tokens", value, range: "1 to 1048576" });
+        return Err(Error::Setting {
+            name: "max_tokens",
+            value,
+            range: "1 to 1048576",
+        });
     }
     let mut table = WordIds::new(max_tokens);
     let mut truncated = 0;
@@ -44,7 +48,12 @@ pub fn text_rows<'a>(
         }
         table.push(&ids)?;
     }
-    Ok(TextRows { features: table.into(), truncated, empty, unknown })
+    Ok(TextRows {
+        features: table.into(),
+        truncated,
+        empty,
+        unknown,
+    })
 }
 
 /// Texts, classes and weights in the form that training reads.
@@ -59,9 +68,16 @@ pub(crate) struct TrainingTexts {
 /// The ids of one row, each of which must have a vector among the `known` ones. A row without words reads as one unknown word.
 pub(crate) fn row_ids(row: RowRef<'_>, known: usize) -> Result<&[u32]> {
     let ids = row.word_ids()?;
-    if let Some(id) = ids.iter().find(|id| **id == ABSENT || **id as usize >= known) {
+    if let Some(id) = ids
+        .iter()
+        .find(|id| **id == ABSENT || **id as usize >= known)
+    {
         let value = id.to_string();
-        return Err(Error::Setting { name: "word id", value, range: "the id of a word in the embedding" });
+        return Err(Error::Setting {
+            name: "word id",
+            value,
+            range: "the id of a word in the embedding",
+        });
     }
     Ok(if ids.is_empty() { &[UNKNOWN] } else { ids })
 }
@@ -72,32 +88,57 @@ fn class_of(view: &RowView<'_>) -> Result<usize> {
         [sign] => (sign.abs() == 1.0).then_some((*sign > 0.0) as usize),
         many => {
             let own = many.iter().position(|target| *target == 1.0);
-            own.filter(|&own| many.iter().enumerate().all(|(c, target)| c == own || *target == 0.0))
+            own.filter(|&own| {
+                many.iter()
+                    .enumerate()
+                    .all(|(c, target)| c == own || *target == 0.0)
+            })
         }
     };
     let expected = "−1 or 1, or a 1 among zeros";
-    named.ok_or(Error::Core(CoreError::NotAClass { row: view.id, expected }))
+    named.ok_or(Error::Core(CoreError::NotAClass {
+        row: view.id,
+        expected,
+    }))
 }
 
 impl TrainingTexts {
     /// No texts yet.
     pub(crate) fn empty(class_count: usize) -> Self {
-        Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count }
+        Self {
+            texts: Vec::new(),
+            classes: Vec::new(),
+            weights: Vec::new(),
+            class_count,
+        }
     }
 
     /// Reads rows of ids. Rows of weight 0 teach nothing and are left out.
     pub(crate) fn read(rows: &Rows, embedding: &Embedding) -> Result<Self> {
-        let class_count = if rows.outputs() == 1 { 2 } else { rows.outputs() };
+        let class_count = if rows.outputs() == 1 {
+            2
+        } else {
+            rows.outputs()
+        };
         let mut lessons = Self::empty(class_count);
         lessons.append(rows, embedding)?;
         if lessons.texts.is_empty() {
-            return Err(Error::Core(if rows.is_empty() { CoreError::NoRows } else { CoreError::NoWeight }));
+            return Err(Error::Core(if rows.is_empty() {
+                CoreError::NoRows
+            } else {
+                CoreError::NoWeight
+            }));
         }
         if lessons.texts.iter().flatten().all(|&id| id == UNKNOWN) {
-            return Err(Error::NoKnownWord { texts: lessons.texts.len() });
+            return Err(Error::NoKnownWord {
+                texts: lessons.texts.len(),
+            });
         }
         if let Some(class) = (0..class_count).find(|class| !lessons.classes.contains(class)) {
-            return Err(Error::Core(CoreError::EmptyClass { class, classes: class_count }));
+            return Err(Error::Core(CoreError::EmptyClass {
+                class,
+                classes: class_count,
+            }));
         }
         Ok(lessons)
     }

@@ -1,6 +1,10 @@
 //! Small networks from end to end: they learn, repeat themselves, resume, forget and come back from bytes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::models::RowsBeside;
 use std::sync::Arc;
@@ -8,13 +12,13 @@ use std::sync::Arc;
 use efface::methods::{Newton, ProjectionResidual};
 use efface::models::sisa::SisaForget;
 use efface::{
-    Aggregation, Amend, Claim, Family, Features, Fit, Fitted, Forget, Logistic, Method, Model, Predict,
-    Recipe, Ridge, RowId, RowStore, Rows, ShardRecipe, Sisa,
+    Aggregation, Amend, Claim, Family, Features, Fit, Fitted, Forget, Logistic, Method, Model,
+    Predict, Recipe, Ridge, RowId, RowStore, Rows, ShardRecipe, Sisa,
 };
 use efface_nn::{
-    Backbone, Embedding, EncoderSettings, EpochReport, Error, Network, NetworkModel, NetworkRecipe, Pooling,
-    QuietTraining, StepReport, TrainSettings, TrainingCheckpoint, TrainingFlow, TrainingProgress, fit_head,
-    head_distance, text_rows,
+    Backbone, Embedding, EncoderSettings, EpochReport, Error, Network, NetworkModel, NetworkRecipe,
+    Pooling, QuietTraining, StepReport, TrainSettings, TrainingCheckpoint, TrainingFlow,
+    TrainingProgress, fit_head, head_distance, text_rows,
 };
 
 /// Texts of filler words with two words of their class somewhere.
@@ -22,7 +26,9 @@ fn texts(n: usize, classes: usize) -> Vec<String> {
     let filler = ["the", "of", "and", "to", "in", "for", "on", "with"];
     let text = |i: usize| {
         let length = 4 + i * 5 % 9;
-        let mut words: Vec<String> = (0..length).map(|t| filler[(i * 3 + t * 5) % 8].to_string()).collect();
+        let mut words: Vec<String> = (0..length)
+            .map(|t| filler[(i * 3 + t * 5) % 8].to_string())
+            .collect();
         words[i % length] = format!("topic{}a", i % classes);
         words[(i * 7 + 2) % length] = format!("topic{}b", i % classes);
         words.join(" ")
@@ -37,14 +43,27 @@ fn rows(n: usize, classes: usize) -> (Arc<Embedding>, Rows) {
     let ids = text_rows(&embedding, texts.iter().map(String::as_str), 12).unwrap();
     let targets = (0..n).flat_map(|i| match classes {
         2 => vec![if i % 2 == 1 { 1.0 } else { -1.0 }],
-        _ => (0..classes).map(|c| (c == i % classes) as u8 as f64).collect(),
+        _ => (0..classes)
+            .map(|c| (c == i % classes) as u8 as f64)
+            .collect(),
     });
-    let rows = Rows::new(ids.features, targets.collect(), if classes == 2 { 1 } else { classes }).unwrap();
+    let rows = Rows::new(
+        ids.features,
+        targets.collect(),
+        if classes == 2 { 1 } else { classes },
+    )
+    .unwrap();
     (embedding, rows)
 }
 
 fn training() -> TrainSettings {
-    TrainSettings { epochs: 8, batch: 8, learning_rate: 2e-2, validation: 0.2, ..TrainSettings::default() }
+    TrainSettings {
+        epochs: 8,
+        batch: 8,
+        learning_rate: 2e-2,
+        validation: 0.2,
+        ..TrainSettings::default()
+    }
 }
 
 fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
@@ -58,15 +77,18 @@ fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
 
 fn accuracy(network: &Network, rows: &Rows) -> f64 {
     let scores = network.predict(&rows.table()).unwrap();
-    let right = rows.iter().enumerate().filter(|(at, view)| match view.targets {
-        [sign] => scores[(*at, 0)] * sign > 0.0,
-        many => (0..many.len()).all(|c| {
-            many[c] == 1.0 || {
-                let own = many.iter().position(|t| *t == 1.0).unwrap();
-                scores[(*at, c)] < scores[(*at, own)]
-            }
-        }),
-    });
+    let right = rows
+        .iter()
+        .enumerate()
+        .filter(|(at, view)| match view.targets {
+            [sign] => scores[(*at, 0)] * sign > 0.0,
+            many => (0..many.len()).all(|c| {
+                many[c] == 1.0 || {
+                    let own = many.iter().position(|t| *t == 1.0).unwrap();
+                    scores[(*at, c)] < scores[(*at, own)]
+                }
+            }),
+        });
     right.count() as f64 / rows.len() as f64
 }
 
@@ -77,15 +99,25 @@ fn tiny_texts_are_learned_by_every_shape() {
     for encoder in [
         EncoderSettings::bilstm(6),
         stack,
-        EncoderSettings { pooling: Pooling::Mean, ..EncoderSettings::bilstm(6).width(20) },
+        EncoderSettings {
+            pooling: Pooling::Mean,
+            ..EncoderSettings::bilstm(6).width(20)
+        },
     ] {
         let recipe = NetworkRecipe {
             encoder,
-            training: TrainSettings { epochs: 12, ..training() },
+            training: TrainSettings {
+                epochs: 12,
+                ..training()
+            },
             ..recipe(&embedding)
         };
         let network = recipe.fit(&rows).unwrap().network().clone();
-        assert!(accuracy(&network, &rows) > 0.95, "{encoder:?}: {}", accuracy(&network, &rows));
+        assert!(
+            accuracy(&network, &rows) > 0.95,
+            "{encoder:?}: {}",
+            accuracy(&network, &rows)
+        );
         assert_eq!(network.width(), encoder.features());
     }
 }
@@ -95,14 +127,28 @@ fn the_same_seed_gives_the_same_bits() {
     let (embedding, rows) = rows(40, 3);
     for threads in [1, 3] {
         let recipe = NetworkRecipe {
-            training: TrainSettings { threads, epochs: 2, ..training() },
+            training: TrainSettings {
+                threads,
+                epochs: 2,
+                ..training()
+            },
             ..recipe(&embedding)
         };
         let a = recipe.fit(&rows).unwrap().network().clone();
         let b = recipe.fit(&rows).unwrap().network().clone();
         assert!(a.to_bytes().unwrap() == b.to_bytes().unwrap());
-        let other = TrainSettings { seed: 1, ..recipe.training };
-        let c = NetworkRecipe { training: other, ..recipe }.fit(&rows).unwrap().network().clone();
+        let other = TrainSettings {
+            seed: 1,
+            ..recipe.training
+        };
+        let c = NetworkRecipe {
+            training: other,
+            ..recipe
+        }
+        .fit(&rows)
+        .unwrap()
+        .network()
+        .clone();
         assert!(head_distance(a.head(), c.head()).unwrap() > 0.0);
     }
 }
@@ -112,7 +158,11 @@ struct StopAfter(u64);
 
 impl TrainingProgress for StopAfter {
     fn step(&mut self, report: &StepReport) -> TrainingFlow {
-        if report.step == self.0 { TrainingFlow::Stop } else { TrainingFlow::Continue }
+        if report.step == self.0 {
+            TrainingFlow::Stop
+        } else {
+            TrainingFlow::Continue
+        }
     }
 }
 
@@ -127,11 +177,19 @@ fn a_resumed_training_ends_like_an_uninterrupted_one() {
         assert_eq!(part.checkpoint.step, stop);
         let stored = TrainingCheckpoint::from_bytes(&part.checkpoint.to_bytes().unwrap()).unwrap();
         assert_eq!(stored, part.checkpoint);
-        let rest = recipe.continue_from(stored, &rows, &mut QuietTraining).unwrap();
+        let rest = recipe
+            .continue_from(stored, &rows, &mut QuietTraining)
+            .unwrap();
         assert_eq!(rest.checkpoint, whole.checkpoint);
         assert!(rest.network.to_bytes().unwrap() == whole.network.to_bytes().unwrap());
     }
-    let other = NetworkRecipe { training: TrainSettings { seed: 9, ..recipe.training }, ..recipe };
+    let other = NetworkRecipe {
+        training: TrainSettings {
+            seed: 9,
+            ..recipe.training
+        },
+        ..recipe
+    };
     assert!(matches!(
         other.continue_from(whole.checkpoint, &rows, &mut QuietTraining),
         Err(Error::Damaged(_))
@@ -164,9 +222,19 @@ fn cases() -> Vec<(Fitted<NetworkModel>, Rows)> {
     let mut cases = Vec::new();
     for classes in [2, 3] {
         let (embedding, rows) = rows(60, classes);
-        for head in [Recipe::new(Ridge::new(0.1)), Recipe::new(Logistic::new(0.1))] {
-            let training = TrainSettings { epochs: 3, ..training() };
-            let recipe = NetworkRecipe { head, training, ..recipe(&embedding) };
+        for head in [
+            Recipe::new(Ridge::new(0.1)),
+            Recipe::new(Logistic::new(0.1)),
+        ] {
+            let training = TrainSettings {
+                epochs: 3,
+                ..training()
+            };
+            let recipe = NetworkRecipe {
+                head,
+                training,
+                ..recipe(&embedding)
+            };
             cases.push((Fitted::new(&recipe, rows.clone()).unwrap(), rows.clone()));
         }
     }
@@ -194,9 +262,15 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
             let distance = head_distance(fitted.model().network().head(), &right).unwrap();
             assert!(distance < 1e-8, "{name}: {distance:e}");
             assert!(!ridge || distance < 1e-9, "{name}: {distance:e}");
-            assert_eq!((evidence.forgotten, evidence.rows, fitted.rows().len()), (4, 56, 56));
+            assert_eq!(
+                (evidence.forgotten, evidence.rows, fitted.rows().len()),
+                (4, 56, 56)
+            );
             assert!(
-                evidence.not_covered.iter().any(|what| what.to_string().contains("encoder")),
+                evidence
+                    .not_covered
+                    .iter()
+                    .any(|what| what.to_string().contains("encoder")),
                 "{evidence:?}"
             );
             assert!(evidence.reason.unwrap().contains("only the first 12 words"));
@@ -211,13 +285,30 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
                 evidence.bound
             );
             let before = head_distance(network.head(), &right).unwrap();
-            assert!(distance < before, "{name}: {distance:e} where {before:e} was");
+            assert!(
+                distance < before,
+                "{name}: {distance:e} where {before:e} was"
+            );
         }
-        let refused = if ridge { Method::WarmStart } else { Method::Exact };
-        let error = network.forget(&refused, fitted.model().encoded(), &gone).unwrap_err().to_string();
+        let refused = if ridge {
+            Method::WarmStart
+        } else {
+            Method::Exact
+        };
+        let error = network
+            .forget(&refused, fitted.model().encoded(), &gone)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cannot be used here"), "{error}");
-        let twice = network.forget(&Method::RetrainHead, fitted.model().encoded(), &[RowId(3), RowId(3)]);
-        assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
+        let twice = network.forget(
+            &Method::RetrainHead,
+            fitted.model().encoded(),
+            &[RowId(3), RowId(3)],
+        );
+        assert!(matches!(
+            twice,
+            Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))
+        ));
     }
 }
 
@@ -227,26 +318,51 @@ fn rounds_of_the_projection_residual() {
     for (fitted, _) in cases() {
         let network = fitted.model().network();
         let run = |rounds: ProjectionResidual| {
-            let outcome = network.forget(&rounds.into(), fitted.model().encoded(), &gone).unwrap();
+            let outcome = network
+                .forget(&rounds.into(), fitted.model().encoded(), &gone)
+                .unwrap();
             (outcome.model.head().clone(), outcome.evidence)
         };
         let start = ProjectionResidual::default();
         let (one, _) = run(start);
-        let (many, evidence) = run(ProjectionResidual { rounds: 40, step: 0.5, tolerance: 1e-7 });
-        assert!(evidence.iterations > 1 && evidence.iterations < 40, "{}", evidence.iterations);
+        let (many, evidence) = run(ProjectionResidual {
+            rounds: 40,
+            step: 0.5,
+            tolerance: 1e-7,
+        });
+        assert!(
+            evidence.iterations > 1 && evidence.iterations < 40,
+            "{}",
+            evidence.iterations
+        );
         let distance = |a: &Model, b: &Model| head_distance(a, b).unwrap();
         match network.head().family() {
             Family::Ridge => {
                 // One round is the whole method, and halves add up to it.
-                assert_eq!(distance(&run(ProjectionResidual { rounds: 5, ..start }).0, &one), 0.0);
+                assert_eq!(
+                    distance(&run(ProjectionResidual { rounds: 5, ..start }).0, &one),
+                    0.0
+                );
                 assert!(distance(&many, &one) < 1e-6, "{}", distance(&many, &one));
-                let (half, _) = run(ProjectionResidual { rounds: 1, step: 0.5, ..start });
-                let (quarter, _) = run(ProjectionResidual { rounds: 2, step: 0.5, ..start });
+                let (half, _) = run(ProjectionResidual {
+                    rounds: 1,
+                    step: 0.5,
+                    ..start
+                });
+                let (quarter, _) = run(ProjectionResidual {
+                    rounds: 2,
+                    step: 0.5,
+                    ..start
+                });
                 assert!((distance(&quarter, &one) - distance(&half, &one) / 2.0).abs() < 1e-9);
             }
             _ => {
                 // Rounds end where the step to the retained optimum has nothing left inside the span.
-                let (full, evidence) = run(ProjectionResidual { rounds: 40, step: 1.0, tolerance: 1e-8 });
+                let (full, evidence) = run(ProjectionResidual {
+                    rounds: 40,
+                    step: 1.0,
+                    tolerance: 1e-8,
+                });
                 assert!(evidence.iterations < 40);
                 assert!(distance(&full, &many) < 1e-5, "{}", distance(&full, &many));
                 assert!(distance(&full, &one) < distance(network.head(), &one));
@@ -256,11 +372,20 @@ fn rounds_of_the_projection_residual() {
         for wrong in [
             ProjectionResidual { rounds: 0, ..start },
             ProjectionResidual { step: 0.0, ..start },
-            ProjectionResidual { step: f64::NAN, ..start },
-            ProjectionResidual { tolerance: -1.0, ..start },
+            ProjectionResidual {
+                step: f64::NAN,
+                ..start
+            },
+            ProjectionResidual {
+                tolerance: -1.0,
+                ..start
+            },
         ] {
             let result = network.forget(&wrong.into(), fitted.model().encoded(), &gone);
-            assert!(matches!(result, Err(Error::Core(efface::Error::Parameter { .. }))));
+            assert!(matches!(
+                result,
+                Err(Error::Core(efface::Error::Parameter { .. }))
+            ));
         }
     }
 }
@@ -270,32 +395,63 @@ fn retraining_leaves_nothing_of_the_encoder_uncovered() {
     let (embedding, rows) = rows(50, 3);
     let mut public = (*embedding).clone();
     public.public = true;
-    let recipe =
-        NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&Arc::new(public)) };
+    let recipe = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 2,
+            ..training()
+        },
+        ..recipe(&Arc::new(public))
+    };
     let mut fitted = Fitted::new(&recipe, rows.clone()).unwrap();
     let gone = [RowId(0), RowId(7)];
     let evidence = fitted.forget(&Method::Retrain, &gone).unwrap();
-    assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
-    let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap().network().clone();
+    assert!(
+        evidence.not_covered.is_empty(),
+        "{:?}",
+        evidence.not_covered
+    );
+    let fresh = recipe
+        .fit(&rows.filter(|id| !gone.contains(&id)))
+        .unwrap()
+        .network()
+        .clone();
     assert!(fitted.model().network().to_bytes().unwrap() == fresh.to_bytes().unwrap());
     assert!(fitted.forget(&Method::Retrain, &[RowId(7)]).is_err());
     // An encoder that was drawn and never trained holds nothing of anybody.
-    let drawn = NetworkRecipe { training: TrainSettings { epochs: 0, ..training() }, ..recipe };
+    let drawn = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 0,
+            ..training()
+        },
+        ..recipe
+    };
     let mut fitted = Fitted::new(&drawn, rows).unwrap();
     let evidence = fitted.forget(&Method::Exact, &gone).unwrap();
-    assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
+    assert!(
+        evidence.not_covered.is_empty(),
+        "{:?}",
+        evidence.not_covered
+    );
 }
 
 #[test]
 fn sisa_over_whole_networks_forgets_to_the_bit() {
     let (embedding, rows) = rows(60, 2);
-    let network = NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&embedding) };
+    let network = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 2,
+            ..training()
+        },
+        ..recipe(&embedding)
+    };
     let sisa = Sisa::new(ShardRecipe::new(network).unwrap(), 2, 2).aggregation(Aggregation::Mean);
     let model = sisa.fit(&rows).unwrap();
     let gone = [RowId(5), RowId(6)];
     let outcome = SisaForget.forget(&model, &rows, &gone).unwrap();
     let fresh = sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-    let ids = text_rows(&embedding, texts(20, 2).iter().map(String::as_str), 12).unwrap().features;
+    let ids = text_rows(&embedding, texts(20, 2).iter().map(String::as_str), 12)
+        .unwrap()
+        .features;
     let a = outcome.model.predict(&ids).unwrap();
     let b = fresh.predict(&ids).unwrap();
     assert_eq!(
@@ -312,9 +468,16 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
         let bytes = fitted.model().network().to_bytes().unwrap();
         let back = Network::from_bytes(&bytes).unwrap();
         assert!(back.to_bytes().unwrap() == bytes);
-        assert_eq!(head_distance(back.head(), fitted.model().network().head()).unwrap(), 0.0);
-        assert_eq!(accuracy(&back, &rows), accuracy(fitted.model().network(), &rows));
-        back.forget(&methods[1], fitted.model().encoded(), &[RowId(9)]).unwrap();
+        assert_eq!(
+            head_distance(back.head(), fitted.model().network().head()).unwrap(),
+            0.0
+        );
+        assert_eq!(
+            accuracy(&back, &rows),
+            accuracy(fitted.model().network(), &rows)
+        );
+        back.forget(&methods[1], fitted.model().encoded(), &[RowId(9)])
+            .unwrap();
         // Cut anywhere, or with any byte of the header changed: an error or a network, never a panic.
         for cut in [0, 4, 8, 100, bytes.len() / 2, bytes.len() - 1] {
             assert!(Network::from_bytes(&bytes[..cut]).is_err());
@@ -336,14 +499,27 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
 #[test]
 fn parts_of_a_network_come_back_alone() {
     let (embedding, rows) = rows(30, 3);
-    let recipe = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let recipe = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 1,
+            ..training()
+        },
+        ..recipe(&embedding)
+    };
     let network = recipe.fit(&rows).unwrap().network().clone();
     let bytes = network.backbone().to_bytes().unwrap();
     let back = Backbone::from_bytes(&bytes).unwrap();
     assert!(back.to_bytes().unwrap() == bytes && Network::from_bytes(&bytes).is_err());
     let again = back.with_head(network.head().clone()).unwrap();
-    let list = |rows: Rows| rows.iter().map(|view| view.features.entries()).collect::<Vec<_>>();
-    assert_eq!(list(again.encode(&rows).unwrap()), list(network.encode(&rows).unwrap()));
+    let list = |rows: Rows| {
+        rows.iter()
+            .map(|view| view.features.entries())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list(again.encode(&rows).unwrap()),
+        list(network.encode(&rows).unwrap())
+    );
     let (alone, most) = NetworkRecipe::from_bytes(&recipe.to_bytes(12).unwrap()).unwrap();
     assert!(alone == recipe && most == 12);
     assert!(Backbone::from_bytes(&recipe.to_bytes(12).unwrap()).is_err());
@@ -352,9 +528,16 @@ fn parts_of_a_network_come_back_alone() {
 #[test]
 fn shards_are_stored_without_words_and_read_with_them() {
     let (embedding, rows) = rows(40, 3);
-    let network = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
-    let sharded =
-        |network: &NetworkRecipe| Recipe::new(Sisa::new(ShardRecipe::new(network.clone()).unwrap(), 2, 2));
+    let network = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 1,
+            ..training()
+        },
+        ..recipe(&embedding)
+    };
+    let sharded = |network: &NetworkRecipe| {
+        Recipe::new(Sisa::new(ShardRecipe::new(network.clone()).unwrap(), 2, 2))
+    };
     let recipe = sharded(&network);
     let model = recipe.fit(&rows).unwrap();
     let state = model.to_state().unwrap();
@@ -363,37 +546,68 @@ fn shards_are_stored_without_words_and_read_with_them() {
     assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
     let word = embedding.words()[0].as_bytes();
     assert!(!state.head.windows(word.len()).any(|bytes| bytes == word));
-    let other = NetworkRecipe { encoder: EncoderSettings::bilstm(7), ..network };
+    let other = NetworkRecipe {
+        encoder: EncoderSettings::bilstm(7),
+        ..network
+    };
     assert!(sharded(&other).restore(state, RowsBeside::None).is_err());
     // A model that was read forgets like the one that was stored.
     let gone = [RowId(3), RowId(17)];
     let a = model.forget(&Method::Sisa, &rows, &gone).unwrap();
     let b = back.forget(&Method::Sisa, &rows, &gone).unwrap();
-    assert_eq!(a.model.predict(&ids).unwrap(), b.model.predict(&ids).unwrap());
+    assert_eq!(
+        a.model.predict(&ids).unwrap(),
+        b.model.predict(&ids).unwrap()
+    );
 }
 
 /// A network is a family like any other: one door, one `Fitted`, one state.
 #[test]
 fn a_network_is_a_model_of_its_texts() {
     let (embedding, rows) = rows(40, 2);
-    let network = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let network = NetworkRecipe {
+        training: TrainSettings {
+            epochs: 1,
+            ..training()
+        },
+        ..recipe(&embedding)
+    };
     let recipe = Recipe::new(network);
     let mut fitted = Fitted::new(&recipe, rows.filter(|id| id.0 < 30)).unwrap();
-    assert_eq!((fitted.model().family(), fitted.model().rows()), (Family::Network, 30));
-    fitted.learn(&rows.filter(|id| (30..36).contains(&id.0))).unwrap();
-    let evidence = fitted.forget(&Method::Exact, &[RowId(3), RowId(31)]).unwrap();
+    assert_eq!(
+        (fitted.model().family(), fitted.model().rows()),
+        (Family::Network, 30)
+    );
+    fitted
+        .learn(&rows.filter(|id| (30..36).contains(&id.0)))
+        .unwrap();
+    let evidence = fitted
+        .forget(&Method::Exact, &[RowId(3), RowId(31)])
+        .unwrap();
     assert_eq!((evidence.rows, evidence.claim()), (34, Claim::Exact));
     assert!(!evidence.not_covered.is_empty());
     fitted.amend(&rows.filter(|id| id.0 == 5)).unwrap();
     let mut model = fitted.model().clone();
     model.settle().unwrap();
-    let back = recipe.restore(model.to_state().unwrap(), RowsBeside::Kept(fitted.rows())).unwrap();
+    let back = recipe
+        .restore(model.to_state().unwrap(), RowsBeside::Kept(fitted.rows()))
+        .unwrap();
     let ids: Features = rows.table().into_owned();
     assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
-    assert!(recipe.restore(model.to_state().unwrap(), RowsBeside::None).is_err());
+    assert!(
+        recipe
+            .restore(model.to_state().unwrap(), RowsBeside::None)
+            .is_err()
+    );
     let gone = [RowId(7)];
-    let a = model.forget(&Method::Exact, fitted.rows(), &gone).unwrap().model;
-    let b = back.forget(&Method::Exact, fitted.rows(), &gone).unwrap().model;
+    let a = model
+        .forget(&Method::Exact, fitted.rows(), &gone)
+        .unwrap()
+        .model;
+    let b = back
+        .forget(&Method::Exact, fitted.rows(), &gone)
+        .unwrap()
+        .model;
     let (a, b) = (a.predict(&ids).unwrap(), b.predict(&ids).unwrap());
     assert!((0..40).all(|at| (a[(at, 0)] - b[(at, 0)]).abs() < 1e-9));
 }
@@ -404,9 +618,19 @@ fn a_checkpoint_belongs_to_its_rows() {
     let recipe = recipe(&embedding);
     let part = recipe.train(&all, &mut StopAfter(3)).unwrap();
     let (_, fewer) = rows(39, 3);
-    let error =
-        recipe.continue_from(part.checkpoint.clone(), &fewer, &mut QuietTraining).unwrap_err().to_string();
+    let error = recipe
+        .continue_from(part.checkpoint.clone(), &fewer, &mut QuietTraining)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("other rows"), "{error}");
-    let slower = NetworkRecipe { training: TrainSettings { learning_rate: 1e-3, ..training() }, ..recipe };
-    slower.continue_from(part.checkpoint, &all, &mut QuietTraining).unwrap();
+    let slower = NetworkRecipe {
+        training: TrainSettings {
+            learning_rate: 1e-3,
+            ..training()
+        },
+        ..recipe
+    };
+    slower
+        .continue_from(part.checkpoint, &all, &mut QuietTraining)
+        .unwrap();
 }

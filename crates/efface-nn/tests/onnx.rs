@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use efface::{Features, Fit, Predict, Recipe, Ridge, Rows};
 use efface_nn::onnx::{
-    LstmLayer, OnnxActivation, OnnxError, OnnxHead, OnnxLinear, OnnxLstm, OnnxModel, OnnxNorm, OnnxPooling,
-    OnnxProjection, OnnxSquash, TextLstm, WeightOrder,
+    LstmLayer, OnnxActivation, OnnxError, OnnxHead, OnnxLinear, OnnxLstm, OnnxModel, OnnxNorm,
+    OnnxPooling, OnnxProjection, OnnxSquash, TextLstm, WeightOrder,
 };
 use efface_nn::{Embedding, EncoderSettings, NetworkRecipe, TrainSettings, text_rows};
 use protobuf::{Read, read};
@@ -25,7 +25,9 @@ use serde_json::{Value, json};
 
 /// 0.5·sin(0.7k + 1.3i): the weights of tensor i, as the PyTorch script made them.
 fn sines(index: usize, count: usize, base: f64) -> Vec<f32> {
-    (0..count).map(|k| (base + 0.5 * (0.7 * k as f64 + 1.3 * index as f64).sin()) as f32).collect()
+    (0..count)
+        .map(|k| (base + 0.5 * (0.7 * k as f64 + 1.3 * index as f64).sin()) as f32)
+        .collect()
 }
 
 fn bytes(model: &OnnxModel) -> Vec<u8> {
@@ -41,7 +43,13 @@ impl Sines {
     /// Embedding 7×3; forward and backward of width 2; a head of 3.
     fn bidirectional() -> Self {
         let sizes = [21, 24, 16, 8, 8, 24, 16, 8, 8, 12, 3];
-        Self(sizes.iter().enumerate().map(|(i, &size)| sines(i, size, 0.0)).collect())
+        Self(
+            sizes
+                .iter()
+                .enumerate()
+                .map(|(i, &size)| sines(i, size, 0.0))
+                .collect(),
+        )
     }
 
     /// Embedding 7×4; two layers of width 4: norm, LSTM, norm; a head of 3.
@@ -66,12 +74,22 @@ impl Sines {
     }
 
     fn norm(&self, at: usize) -> OnnxNorm<'_> {
-        OnnxNorm { scale: &self.0[at], shift: &self.0[at + 1], epsilon: 1e-5 }
+        OnnxNorm {
+            scale: &self.0[at],
+            shift: &self.0[at + 1],
+            epsilon: 1e-5,
+        }
     }
 
     fn head(&self, at: usize, activation: OnnxActivation) -> OnnxHead<'_> {
         let order = WeightOrder::OutputsInputs;
-        let linear = OnnxLinear { weight: &self.0[at], bias: &self.0[at + 1], inputs: 4, outputs: 3, order };
+        let linear = OnnxLinear {
+            weight: &self.0[at],
+            bias: &self.0[at + 1],
+            inputs: 4,
+            outputs: 3,
+            order,
+        };
         OnnxHead { linear, activation }
     }
 }
@@ -116,25 +134,29 @@ fn stacked(sines: &Sines) -> TextLstm<'_> {
 
 /// Features of the texts [1, 2, 3, 4], [5, 6] and the empty one.
 const MEAN: [f64; 12] = [
-    0.1649022, 0.1552884, 0.0265373, 0.1158685, 0.1141052, 0.1572811, -0.0449758, 0.1038819, 0.0, 0.0, 0.0,
-    0.0,
+    0.1649022, 0.1552884, 0.0265373, 0.1158685, 0.1141052, 0.1572811, -0.0449758, 0.1038819, 0.0,
+    0.0, 0.0, 0.0,
 ];
 const MAX: [f64; 12] = [
-    0.2145934, 0.2044721, 0.0784686, 0.1714967, 0.1417801, 0.1747463, -0.0387389, 0.1618400, 0.0, 0.0, 0.0,
-    0.0,
+    0.2145934, 0.2044721, 0.0784686, 0.1714967, 0.1417801, 0.1747463, -0.0387389, 0.1618400, 0.0,
+    0.0, 0.0, 0.0,
 ];
 const LAST: [f64; 12] = [
-    0.2145934, 0.1835826, 0.0784686, 0.1409384, 0.1417801, 0.1398159, -0.0387389, 0.1618400, 0.0, 0.0, 0.0,
-    0.0,
+    0.2145934, 0.1835826, 0.0784686, 0.1409384, 0.1417801, 0.1398159, -0.0387389, 0.1618400, 0.0,
+    0.0, 0.0, 0.0,
 ];
-const MEAN_SCORES: [f64; 9] =
-    [0.2798037, 0.3870170, 0.3331793, 0.2776062, 0.3812551, 0.3411387, 0.2786680, 0.3552831, 0.3660488];
+const MEAN_SCORES: [f64; 9] = [
+    0.2798037, 0.3870170, 0.3331793, 0.2776062, 0.3812551, 0.3411387, 0.2786680, 0.3552831,
+    0.3660488,
+];
 const STACK: [f64; 12] = [
-    -1.3024461, -0.3386633, 0.4367318, 1.2343448, -0.9987767, -0.5800073, 0.0613348, 1.4595568, 0.0, 0.0,
-    0.0, 0.0,
+    -1.3024461, -0.3386633, 0.4367318, 1.2343448, -0.9987767, -0.5800073, 0.0613348, 1.4595568,
+    0.0, 0.0, 0.0, 0.0,
 ];
-const STACK_SCORES: [f64; 9] =
-    [0.2662183, 0.6072219, 0.2187560, 0.3002312, 0.5698761, 0.2405163, 0.3790793, 0.3942807, 0.4592611];
+const STACK_SCORES: [f64; 9] = [
+    0.2662183, 0.6072219, 0.2187560, 0.3002312, 0.5698761, 0.2405163, 0.3790793, 0.3942807,
+    0.4592611,
+];
 
 fn floats(shape: [usize; 2], values: &[f64]) -> Value {
     json!({"type": "float32", "shape": shape, "values": values})
@@ -143,7 +165,11 @@ fn floats(shape: [usize; 2], values: &[f64]) -> Value {
 fn put(folder: &Path, name: &str, model: &OnnxModel, inputs: Value, outputs: Value) {
     std::fs::write(folder.join(name).with_extension("onnx"), bytes(model)).unwrap();
     // A fitted head multiplies what the features differ by.
-    let tolerance = if name.starts_with("trained") { 1e-5 } else { 1e-6 };
+    let tolerance = if name.starts_with("trained") {
+        1e-5
+    } else {
+        1e-6
+    };
     let case = json!({"inputs": inputs, "outputs": outputs, "tolerance": tolerance});
     std::fs::write(folder.join(name).with_extension("json"), case.to_string()).unwrap();
 }
@@ -156,14 +182,22 @@ fn put_lstms(folder: &Path) {
         })
     };
     let sines = Sines::bidirectional();
-    for (name, pooling, features) in
-        [("mean", OnnxPooling::Mean, MEAN), ("max", OnnxPooling::Max, MAX), ("last", OnnxPooling::Last, LAST)]
-    {
+    for (name, pooling, features) in [
+        ("mean", OnnxPooling::Mean, MEAN),
+        ("max", OnnxPooling::Max, MAX),
+        ("last", OnnxPooling::Last, LAST),
+    ] {
         let mut outputs = json!({"features": floats([3, 4], &features)});
         if pooling == OnnxPooling::Mean {
             outputs["scores"] = floats([3, 3], &MEAN_SCORES);
         }
-        put(folder, name, &bidirectional(&sines, pooling).model().unwrap(), inputs(), outputs);
+        put(
+            folder,
+            name,
+            &bidirectional(&sines, pooling).model().unwrap(),
+            inputs(),
+            outputs,
+        );
     }
     for (name, squash) in [("tanh", OnnxSquash::Tanh), ("relu", OnnxSquash::Relu)] {
         let (linear, features) = projected(&sines, squash);
@@ -172,8 +206,15 @@ fn put_lstms(folder: &Path) {
         let outputs = json!({"features": floats([3, 3], &features)});
         put(folder, name, &network.model().unwrap(), inputs(), outputs);
     }
-    let outputs = json!({"features": floats([3, 4], &STACK), "scores": floats([3, 3], &STACK_SCORES)});
-    put(folder, "stack", &stacked(&Sines::stacked()).model().unwrap(), inputs(), outputs);
+    let outputs =
+        json!({"features": floats([3, 4], &STACK), "scores": floats([3, 3], &STACK_SCORES)});
+    put(
+        folder,
+        "stack",
+        &stacked(&Sines::stacked()).model().unwrap(),
+        inputs(),
+        outputs,
+    );
 }
 
 /// The head's map used as a projection of `MEAN`, and what it comes to.
@@ -182,8 +223,15 @@ fn projected(sines: &Sines, squash: OnnxSquash) -> (OnnxLinear<'_>, Vec<f64>) {
     let mut features = Vec::new();
     for x in MEAN.chunks_exact(4) {
         for (weight, &bias) in linear.weight.chunks_exact(4).zip(linear.bias) {
-            let sum = x.iter().zip(weight).fold(f64::from(bias), |sum, (x, &w)| sum + x * f64::from(w));
-            features.push(if squash == OnnxSquash::Tanh { sum.tanh() } else { sum.max(0.0) });
+            let sum = x
+                .iter()
+                .zip(weight)
+                .fold(f64::from(bias), |sum, (x, &w)| sum + x * f64::from(w));
+            features.push(if squash == OnnxSquash::Tanh {
+                sum.tanh()
+            } else {
+                sum.max(0.0)
+            });
         }
     }
     (linear, features)
@@ -212,7 +260,10 @@ fn put_bert(folder: &Path) {
         let mut score: Vec<f64> = bias.iter().map(|&b| f64::from(b)).collect();
         rows.row(slot).each(|j, x| {
             features.push(x);
-            score.iter_mut().enumerate().for_each(|(c, s)| *s += x * f64::from(weight[j * 2 + c]));
+            score
+                .iter_mut()
+                .enumerate()
+                .for_each(|(c, s)| *s += x * f64::from(weight[j * 2 + c]));
         });
         scores.extend(score);
     }
@@ -223,35 +274,72 @@ fn put_bert(folder: &Path) {
         outputs: 2,
         order: WeightOrder::InputsOutputs,
     };
-    let head = OnnxHead { linear, activation: OnnxActivation::None };
-    let outputs = json!({"features": floats([3, 16], &features), "scores": floats([3, 2], &scores)});
-    put(folder, "bert", &encoder.to_onnx().model(Some(&head)).unwrap(), inputs, outputs);
+    let head = OnnxHead {
+        linear,
+        activation: OnnxActivation::None,
+    };
+    let outputs =
+        json!({"features": floats([3, 16], &features), "scores": floats([3, 2], &scores)});
+    put(
+        folder,
+        "bert",
+        &encoder.to_onnx().model(Some(&head)).unwrap(),
+        inputs,
+        outputs,
+    );
     let inputs = json!({"features": floats([3, 16], &features)});
-    put(folder, "head", &head.model().unwrap(), inputs, json!({"scores": floats([3, 2], &scores)}));
+    put(
+        folder,
+        "head",
+        &head.model().unwrap(),
+        inputs,
+        json!({"scores": floats([3, 2], &scores)}),
+    );
 }
 
 /// Networks as this crate trains them: what they score must be what the file scores.
 fn put_trained(folder: &Path) {
     let words: Vec<String> = (0..12).map(|at| format!("w{at}")).collect();
     let texts: Vec<String> = (0..24)
-        .map(|i| (0..3 + i % 4).map(|t| words[(i * 5 + t * 3) % 12].as_str()).collect::<Vec<_>>().join(" "))
+        .map(|i| {
+            (0..3 + i % 4)
+                .map(|t| words[(i * 5 + t * 3) % 12].as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect();
     let embedding = Arc::new(Embedding::random(words, 5, 1).unwrap());
-    let ids = text_rows(&embedding, texts.iter().map(String::as_str), 6).unwrap().features;
-    let targets = (0..24).flat_map(|i| (0..3).map(move |c| f64::from(c == i % 3))).collect();
+    let ids = text_rows(&embedding, texts.iter().map(String::as_str), 6)
+        .unwrap()
+        .features;
+    let targets = (0..24)
+        .flat_map(|i| (0..3).map(move |c| f64::from(c == i % 3)))
+        .collect();
     let rows = Rows::new(ids.clone(), targets, 3).unwrap();
     let stack = EncoderSettings::stacked(4, 3);
     for (name, encoder) in [
         ("trained-max", EncoderSettings::bilstm(4)),
-        ("trained-stack", stack.pooling(efface_nn::Pooling::Last).width(5)),
+        (
+            "trained-stack",
+            stack.pooling(efface_nn::Pooling::Last).width(5),
+        ),
     ] {
-        let training = TrainSettings { epochs: 1, batch: 8, ..TrainSettings::default() };
+        let training = TrainSettings {
+            epochs: 1,
+            batch: 8,
+            ..TrainSettings::default()
+        };
         let head = Recipe::new(Ridge::new(0.1));
-        let network = NetworkRecipe { embedding: embedding.clone(), encoder, training, head }
-            .fit(&rows)
-            .unwrap()
-            .network()
-            .clone();
+        let network = NetworkRecipe {
+            embedding: embedding.clone(),
+            encoder,
+            training,
+            head,
+        }
+        .fit(&rows)
+        .unwrap()
+        .network()
+        .clone();
         let named = network.head().parameters().unwrap();
         let coefficients = named.table("coefficients").unwrap();
         let intercept = named.vector("intercept").unwrap();
@@ -262,15 +350,26 @@ fn put_trained(folder: &Path) {
         let bias: Vec<f32> = intercept.iter().map(|b| *b as f32).collect();
         let inputs = coefficients.nrows();
         let order = WeightOrder::InputsOutputs;
-        let linear = OnnxLinear { weight: &weight, bias: &bias, inputs, outputs: 3, order };
+        let linear = OnnxLinear {
+            weight: &weight,
+            bias: &bias,
+            inputs,
+            outputs: 3,
+            order,
+        };
         let model = network
             .backbone()
-            .to_onnx(Some(OnnxHead { linear, activation: OnnxActivation::None }))
+            .to_onnx(Some(OnnxHead {
+                linear,
+                activation: OnnxActivation::None,
+            }))
             .model()
             .unwrap();
         let scores = network.predict(&ids).unwrap();
-        let expected: Vec<f64> =
-            (0..24).flat_map(|i| (0..3).map(move |c| (i, c))).map(|at| scores[at]).collect();
+        let expected: Vec<f64> = (0..24)
+            .flat_map(|i| (0..3).map(move |c| (i, c)))
+            .map(|at| scores[at])
+            .collect();
         let mut tokens = Vec::new();
         let mut lengths = Vec::new();
         for slot in 0..24 {
@@ -282,7 +381,13 @@ fn put_trained(folder: &Path) {
             "tokens": {"type": "int64", "shape": [24, 6], "values": tokens},
             "lengths": {"type": "int64", "shape": [24], "values": lengths},
         });
-        put(folder, name, &model, inputs, json!({"scores": floats([24, 3], &expected)}));
+        put(
+            folder,
+            name,
+            &model,
+            inputs,
+            json!({"scores": floats([24, 3], &expected)}),
+        );
     }
 }
 
@@ -297,7 +402,11 @@ fn onnxruntime_gives_what_torch_gives() {
     put_bert(folder.path());
     put_trained(folder.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx_check.py");
-    let done = std::process::Command::new(python).arg(script).arg(folder.path()).output().unwrap();
+    let done = std::process::Command::new(python)
+        .arg(script)
+        .arg(folder.path())
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     let complained = String::from_utf8_lossy(&done.stderr);
     println!("{said}");
@@ -318,14 +427,21 @@ fn sound(file: &Read) {
             known.push(output);
         }
     }
-    assert!(file.outputs.iter().all(|output| known.contains(&output.as_str())));
+    assert!(
+        file.outputs
+            .iter()
+            .all(|output| known.contains(&output.as_str()))
+    );
     assert_eq!((file.ir_version, file.opset), (8, 17));
 }
 
 #[test]
 fn weights_come_back_from_the_file_with_gates_in_their_new_order() {
     let sines = Sines::bidirectional();
-    let model = bidirectional(&sines, OnnxPooling::Last).model().unwrap().with_note("classes", "a,b,c");
+    let model = bidirectional(&sines, OnnxPooling::Last)
+        .model()
+        .unwrap()
+        .with_note("classes", "a,b,c");
     let file = read(&bytes(&model));
     sound(&file);
     assert_eq!(file.notes, [("classes".to_owned(), "a,b,c".to_owned())]);
@@ -337,12 +453,19 @@ fn weights_come_back_from_the_file_with_gates_in_their_new_order() {
     // Gates i, f, g, o of two rows of three become i, o, f, g.
     for (direction, source) in [&sines.0[1], &sines.0[5]].into_iter().enumerate() {
         for (place, gate) in [0, 3, 1, 2].into_iter().enumerate() {
-            assert_eq!(values[direction * 24 + place * 6..][..6], source[gate * 6..][..6]);
+            assert_eq!(
+                values[direction * 24 + place * 6..][..6],
+                source[gate * 6..][..6]
+            );
         }
     }
     let (shape, values) = &file.tensors["layer.0.bias"];
     assert_eq!(shape, &[2, 16]);
-    assert_eq!(values[8..10], sines.0[4][..2], "the recurrent bias follows the other");
+    assert_eq!(
+        values[8..10],
+        sines.0[4][..2],
+        "the recurrent bias follows the other"
+    );
     let (shape, values) = &file.tensors["head.weight"];
     assert_eq!(shape, &[4, 3]);
     assert_eq!(values[1], sines.0[9][4], "[outputs, inputs] is turned");
@@ -355,7 +478,9 @@ fn turned_weights_make_the_same_file() {
     let sines = Sines::bidirectional();
     let turn = |values: &[f32], rows: usize| -> Vec<f32> {
         let columns = values.len() / rows;
-        (0..values.len()).map(|k| values[k % rows * columns + k / rows]).collect()
+        (0..values.len())
+            .map(|k| values[k % rows * columns + k / rows])
+            .collect()
     };
     let input = turn(&sines.0[1], 8);
     let recurrent = turn(&sines.0[2], 8);
@@ -372,15 +497,29 @@ fn turned_weights_make_the_same_file() {
 fn every_graph_is_sound() {
     let sines = Sines::bidirectional();
     for pooling in [OnnxPooling::Mean, OnnxPooling::Max, OnnxPooling::Last] {
-        sound(&read(&bytes(&bidirectional(&sines, pooling).model().unwrap())));
+        sound(&read(&bytes(
+            &bidirectional(&sines, pooling).model().unwrap(),
+        )));
     }
     let file = read(&bytes(&stacked(&Sines::stacked()).model().unwrap()));
     sound(&file);
-    assert_eq!(file.nodes.iter().filter(|node| node.op == "LayerNormalization").count(), 3);
+    assert_eq!(
+        file.nodes
+            .iter()
+            .filter(|node| node.op == "LayerNormalization")
+            .count(),
+        3
+    );
     let encoder = tiny_bert::model();
     let file = read(&bytes(&encoder.to_onnx().model(None).unwrap()));
     sound(&file);
-    assert_eq!(file.nodes.iter().filter(|node| node.op == "Softmax").count(), 2);
+    assert_eq!(
+        file.nodes
+            .iter()
+            .filter(|node| node.op == "Softmax")
+            .count(),
+        2
+    );
     assert_eq!(file.outputs, ["features"]);
 }
 
@@ -393,9 +532,18 @@ fn parts_that_do_not_fit_are_named() {
         change(&mut network);
         network.model().expect_err("refused").to_string()
     };
-    assert_eq!(refuse(&|n| n.vocabulary = 8), "embedding has 21 values, which do not fill the shape [8, 3]");
-    assert_eq!(refuse(&|n| n.layers.clear()), "layers is 0; it must be at least 1");
-    assert_eq!(refuse(&|n| n.layers[0].forward.inputs = 5), "layer.0.forward takes 5 inputs, but 3 reach it");
+    assert_eq!(
+        refuse(&|n| n.vocabulary = 8),
+        "embedding has 21 values, which do not fill the shape [8, 3]"
+    );
+    assert_eq!(
+        refuse(&|n| n.layers.clear()),
+        "layers is 0; it must be at least 1"
+    );
+    assert_eq!(
+        refuse(&|n| n.layers[0].forward.inputs = 5),
+        "layer.0.forward takes 5 inputs, but 3 reach it"
+    );
     assert!(
         refuse(&|n| n.layers[0].backward.as_mut().unwrap().hidden = 3)
             .contains("layer.0.backward.hidden is 3")
@@ -408,24 +556,49 @@ fn parts_that_do_not_fit_are_named() {
         refuse(&|n| n.layers[0].residual = true),
         "layer.0 adds its input of width 3 to an output of width 4"
     );
-    assert_eq!(refuse(&|n| n.layers.push(n.layers[0])), "layer.1.forward takes 3 inputs, but 4 reach it");
+    assert_eq!(
+        refuse(&|n| n.layers.push(n.layers[0])),
+        "layer.1.forward takes 3 inputs, but 4 reach it"
+    );
     assert_eq!(
         refuse(&|n| n.head.as_mut().unwrap().linear.inputs = 5),
         "head takes 5 inputs, but 4 reach it"
     );
-    let linear = OnnxLinear { inputs: 7, ..sines.head(9, OnnxActivation::None).linear };
+    let linear = OnnxLinear {
+        inputs: 7,
+        ..sines.head(9, OnnxActivation::None).linear
+    };
     let mut network = good.clone();
-    network.projection = Some(OnnxProjection { linear, squash: OnnxSquash::Relu });
+    network.projection = Some(OnnxProjection {
+        linear,
+        squash: OnnxSquash::Relu,
+    });
     let error = network.model().expect_err("refused").to_string();
     assert_eq!(error, "projection takes 7 inputs, but 4 reach it");
     let mut head = sines.head(9, OnnxActivation::None);
     head.linear.bias = &[0.0, f32::NAN, 0.0];
-    assert_eq!(head.model().err(), Some(OnnxError::NotFinite { name: "head.bias".into(), at: 1 }));
+    assert_eq!(
+        head.model().err(),
+        Some(OnnxError::NotFinite {
+            name: "head.bias".into(),
+            at: 1
+        })
+    );
     let encoder = tiny_bert::model();
     let mut bert = encoder.to_onnx();
     bert.heads = 3;
-    assert!(bert.model(None).expect_err("refused").to_string().contains("a divisor of the width, 16"));
+    assert!(
+        bert.model(None)
+            .expect_err("refused")
+            .to_string()
+            .contains("a divisor of the width, 16")
+    );
     let mut bert = encoder.to_onnx();
     bert.layers[1].narrow.inputs = 31;
-    assert!(bert.model(None).expect_err("refused").to_string().contains("layer.1.narrow takes 31 inputs"));
+    assert!(
+        bert.model(None)
+            .expect_err("refused")
+            .to_string()
+            .contains("layer.1.narrow takes 31 inputs")
+    );
 }

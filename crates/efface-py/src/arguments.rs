@@ -28,7 +28,9 @@ pub(crate) fn argument(setting: Setting, value: Option<&str>) -> String {
         | Setting::Text
         | Setting::Tolerance => setting.name(),
         Setting::PolicyNoise | Setting::PolicySensitivity => {
-            let words = [Some(setting.name()), value].map(Option::unwrap_or_default).join(" ");
+            let words = [Some(setting.name()), value]
+                .map(Option::unwrap_or_default)
+                .join(" ");
             return format!("the command `efface policy` with {}", words.trim_end());
         }
         other => return format!("`{}` (a setting of the command `efface`)", other.name()),

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use efface::eval::{
-    LinearRelearning, Task, Trials, distance, duplicates, feature_injection, membership_inference, utility,
+    LinearRelearning, Task, Trials, distance, duplicates, feature_injection, membership_inference,
+    utility,
 };
 use efface::models::RecipeTask;
 use efface::{Error, Fit, Method, Model, Recipe, Result, RowId, Rows, Stop};
@@ -26,13 +27,24 @@ struct Question {
 
 impl Question {
     fn answer(&self) -> Result<Value> {
-        let Self { recipe, rows, gone, task, methods, trials } = self;
+        let Self {
+            recipe,
+            rows,
+            gone,
+            task,
+            methods,
+            trials,
+        } = self;
         let twins = duplicates(rows, gone)?;
         let leaving: HashSet<RowId> = gone.iter().copied().collect();
         let retained = rows.filter(|id| !leaving.contains(&id));
         let before = recipe.fit(rows)?;
         let retrained = recipe.fit(&retained)?;
-        let relearning = self.relearning(&before, &retrained, &rows.filter(|id| leaving.contains(&id)))?;
+        let relearning = self.relearning(
+            &before,
+            &retrained,
+            &rows.filter(|id| leaving.contains(&id)),
+        )?;
         let mut found = Vec::with_capacity(methods.len());
         for method in methods {
             let after = before.forget(method, rows, gone)?;
@@ -46,9 +58,15 @@ impl Question {
             }));
         }
         let membership = match trials {
-            Some(trials) => {
-                Some(membership_inference(recipe, *task, rows, gone, methods, trials, &|_, _| ())?)
-            }
+            Some(trials) => Some(membership_inference(
+                recipe,
+                *task,
+                rows,
+                gone,
+                methods,
+                trials,
+                &|_, _| (),
+            )?),
             None => None,
         };
         Ok(json!({
@@ -115,7 +133,12 @@ pub(crate) fn audit<'py>(
         gone: input::named(gone.as_slice()?),
         task,
         methods: named_methods(py, &methods)?,
-        trials: (oracles > 0).then(|| Trials { oracles, seed, threads, ..Trials::default() }),
+        trials: (oracles > 0).then(|| Trials {
+            oracles,
+            seed,
+            threads,
+            ..Trials::default()
+        }),
     };
     let answer = work::interruptible(py, &stop, || question.answer())?;
     plain(py, &answer)
@@ -137,6 +160,8 @@ pub(crate) fn injection<'py>(
     let rows = input::rows(py, x, &y, &ids, None)?.watched(&stop);
     let gone = input::named(gone.as_slice()?);
     let methods = named_methods(py, &methods)?;
-    let found = work::interruptible(py, &stop, || feature_injection(&recipe, &rows, &gone, &methods))?;
+    let found = work::interruptible(py, &stop, || {
+        feature_injection(&recipe, &rows, &gone, &methods)
+    })?;
     plain(py, &found)
 }

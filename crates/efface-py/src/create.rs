@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use efface::features::{
-    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords, TargetEncoding,
-    TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
+    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords,
+    TargetEncoding, TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
-    Aggregation, BernoulliNb, ComplementNb, Form, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb,
-    PoissonRegression, Recipe, Ridge, Softmax,
+    Aggregation, BernoulliNb, ComplementNb, Form, GaussianNb, KMeans, LinearSvm, Logistic,
+    MultinomialNb, PoissonRegression, Recipe, Ridge, Softmax,
 };
 use efface_engine::{
-    ClassWeight, Error, FitRequest, NetworkName, NetworkOptions, NetworkRequest, Pooling, RecordTable,
-    Result, RowSource, ScoringPlan, Sharding,
+    ClassWeight, Error, FitRequest, NetworkName, NetworkOptions, NetworkRequest, Pooling,
+    RecordTable, Result, RowSource, ScoringPlan, Sharding,
 };
 use efface_io::{ReadLimits, RowCondition, Source, TableDialect};
 use serde::Deserialize;
@@ -188,23 +188,38 @@ impl CreateOptions {
                 limits.memory = bytes;
                 limits.sums = bytes;
             }
-            Ok(Source::open(path, None)?.with_limits(limits).with_dialect(dialect.clone())?)
+            Ok(Source::open(path, None)?
+                .with_limits(limits)
+                .with_dialect(dialect.clone())?)
         };
         let mut source = match rows {
             Some(rows) => RowSource::Records(rows),
-            None => RowSource::several(self.files.iter().map(open).collect::<Result<Vec<Source>>>()?)?,
+            None => RowSource::several(
+                self.files
+                    .iter()
+                    .map(open)
+                    .collect::<Result<Vec<Source>>>()?,
+            )?,
         };
         if let Some(condition) = &self.r#where {
-            let condition = RowCondition::parse(condition)
-                .map_err(|error| Error::Request { what: error.to_string(), hint: None })?;
+            let condition = RowCondition::parse(condition).map_err(|error| Error::Request {
+                what: error.to_string(),
+                hint: None,
+            })?;
             source = source.matching(condition);
         }
         let mut request = FitRequest::new(source);
         request.network = self.network()?;
         request.scoring = match (&self.test, self.holdout, self.cv) {
             (Some(path), ..) => Some(ScoringPlan::Test(open(path)?.into())),
-            (_, Some(share), _) => Some(ScoringPlan::HoldOut { share, seed: self.seed }),
-            (_, _, Some(folds)) => Some(ScoringPlan::CrossValidation { folds, seed: self.seed }),
+            (_, Some(share), _) => Some(ScoringPlan::HoldOut {
+                share,
+                seed: self.seed,
+            }),
+            (_, _, Some(folds)) => Some(ScoringPlan::CrossValidation {
+                folds,
+                seed: self.seed,
+            }),
             _ => None,
         };
         request.model = model;
@@ -248,8 +263,13 @@ impl CreateOptions {
 
     /// The network of that name; None where the model is none.
     fn network(&self) -> Result<Option<NetworkRequest>> {
-        let Some(name) = self.network_name() else { return Ok(None) };
-        if self.steps()? != FeatureSteps::default() || self.n_hashed.is_some() || self.vocabulary.is_some() {
+        let Some(name) = self.network_name() else {
+            return Ok(None);
+        };
+        if self.steps()? != FeatureSteps::default()
+            || self.n_hashed.is_some()
+            || self.vocabulary.is_some()
+        {
             return Err(Error::Request {
                 what: "a network reads words as they are: steps for features, hashed words and vocabularies are for other models".into(),
                 hint: None,
@@ -300,12 +320,20 @@ impl CreateOptions {
     fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
         let penalty = self.alpha.unwrap_or(1.0);
         // Shards are trained side by side; within one there is nothing left to share out.
-        let workers = if self.n_shards.is_some() { Some(1) } else { self.n_jobs };
+        let workers = if self.n_shards.is_some() {
+            Some(1)
+        } else {
+            self.n_jobs
+        };
         let counts = self.smoothing.unwrap_or(1.0);
         let usual = GaussianNb::default().var_smoothing;
-        let gaussian = GaussianNb { var_smoothing: self.smoothing.unwrap_or(usual) };
+        let gaussian = GaussianNb {
+            var_smoothing: self.smoothing.unwrap_or(usual),
+        };
         let recipe: Recipe = match self.model.as_str() {
-            "bilstm" | "lstm" | "minilm" if matches!(self.network.head, Some(HeadWord::Softmax)) => {
+            "bilstm" | "lstm" | "minilm"
+                if matches!(self.network.head, Some(HeadWord::Softmax)) =>
+            {
                 // Logistic for two classes, softmax for more.
                 let mut logistic = Logistic::new(penalty).intercept(self.fit_intercept);
                 logistic.tolerance = self.tolerance.unwrap_or(logistic.tolerance);
@@ -342,17 +370,26 @@ impl CreateOptions {
                 poisson.into()
             }
             "naive_bayes" => {
-                return Ok((MultinomialNb { alpha: counts }.into(), Some(gaussian.into())));
+                return Ok((
+                    MultinomialNb { alpha: counts }.into(),
+                    Some(gaussian.into()),
+                ));
             }
             "gaussian_nb" => gaussian.into(),
             "multinomial_nb" => MultinomialNb { alpha: counts }.into(),
             "complement_nb" => ComplementNb { alpha: counts }.into(),
-            "bernoulli_nb" => BernoulliNb { alpha: counts, ..BernoulliNb::default() }.into(),
+            "bernoulli_nb" => BernoulliNb {
+                alpha: counts,
+                ..BernoulliNb::default()
+            }
+            .into(),
             "kmeans" => match self.tree {
-                Some((height, width)) => {
-                    KMeans::divided(self.n_clusters, height, width).seed(self.seed).into()
-                }
-                None => KMeans::quantised(self.n_clusters, self.cell.unwrap_or(0.05)).seed(self.seed).into(),
+                Some((height, width)) => KMeans::divided(self.n_clusters, height, width)
+                    .seed(self.seed)
+                    .into(),
+                None => KMeans::quantised(self.n_clusters, self.cell.unwrap_or(0.05))
+                    .seed(self.seed)
+                    .into(),
             },
             other => {
                 return Err(Error::Request {
@@ -405,10 +442,13 @@ impl CreateOptions {
             },
             missing: match self.impute {
                 None => MissingNumbers::Refused,
-                Some(GapWord::Mean) => MissingNumbers::Mean { indicator: self.indicator },
-                Some(GapWord::Constant) => {
-                    MissingNumbers::Constant { value: self.fill_value, indicator: self.indicator }
-                }
+                Some(GapWord::Mean) => MissingNumbers::Mean {
+                    indicator: self.indicator,
+                },
+                Some(GapWord::Constant) => MissingNumbers::Constant {
+                    value: self.fill_value,
+                    indicator: self.indicator,
+                },
             },
             words: WordSteps {
                 analyzer: TextAnalyzer::new(unit, least, most, stop_words)?,
@@ -429,9 +469,15 @@ impl CreateOptions {
         let components = |count, centred| FeatureExpansion::Components { count, centred };
         let scale = self.fourier_scale;
         let asked = [
-            self.polynomial
-                .map(|degree| FeatureExpansion::Polynomial { degree, interactions: self.interactions }),
-            self.fourier.map(|features| FeatureExpansion::Fourier { features, scale, seed: self.seed }),
+            self.polynomial.map(|degree| FeatureExpansion::Polynomial {
+                degree,
+                interactions: self.interactions,
+            }),
+            self.fourier.map(|features| FeatureExpansion::Fourier {
+                features,
+                scale,
+                seed: self.seed,
+            }),
             self.pca.map(|count| components(count, true)),
             self.svd.map(|count| components(count, false)),
         ];
@@ -447,12 +493,18 @@ impl CreateOptions {
     }
 
     fn dialect(&self) -> Result<TableDialect> {
-        let mut dialect = TableDialect { decimal_comma: self.decimal_comma, ..TableDialect::default() };
+        let mut dialect = TableDialect {
+            decimal_comma: self.decimal_comma,
+            ..TableDialect::default()
+        };
         if let Some(delimiter) = self.delimiter {
-            let byte = u8::try_from(delimiter).ok().filter(u8::is_ascii).ok_or_else(|| Error::Request {
-                what: format!("delimiter = {delimiter:?} is no ASCII character"),
-                hint: None,
-            })?;
+            let byte = u8::try_from(delimiter)
+                .ok()
+                .filter(u8::is_ascii)
+                .ok_or_else(|| Error::Request {
+                    what: format!("delimiter = {delimiter:?} is no ASCII character"),
+                    hint: None,
+                })?;
             dialect.separator = Some(byte);
         }
         dialect.missing.extend(self.missing.iter().cloned());

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use efface::features::Cell;
 use efface_engine::{
-    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, RowSource, Silent, fit, named_method,
-    refit,
+    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, RowSource, Silent, fit,
+    named_method, refit,
 };
 use efface_io::Source;
 use efface_receipt::KeyRing;
@@ -47,7 +47,8 @@ impl GivenRows<'_> {
         match self {
             Self::Table(columns, rows) => Ok(records(py, columns, &rows)?.into()),
             Self::Path(path) => {
-                let source = Source::open(&path, None).map_err(|error| errors::engine(py, error.into()))?;
+                let source =
+                    Source::open(&path, None).map_err(|error| errors::engine(py, error.into()))?;
                 Ok(source.into())
             }
         }
@@ -59,9 +60,16 @@ impl ModelFile {
     #[new]
     #[pyo3(signature = (path, read_only=false))]
     fn new(py: Python<'_>, path: PathBuf, read_only: bool) -> PyResult<Self> {
-        let opened =
-            py.detach(|| if read_only { Engine::open_read_only(&path) } else { Engine::open(&path) });
-        Ok(Self { engine: Mutex::new(opened.map_err(|error| errors::engine(py, error))?) })
+        let opened = py.detach(|| {
+            if read_only {
+                Engine::open_read_only(&path)
+            } else {
+                Engine::open(&path)
+            }
+        });
+        Ok(Self {
+            engine: Mutex::new(opened.map_err(|error| errors::engine(py, error))?),
+        })
     }
 
     /// What the file holds.
@@ -95,27 +103,64 @@ impl ModelFile {
             (None, Some((column, value))) => RowSelection::Subject { column, value },
             _ => return Err(PyTypeError::new_err("name either rows or a subject")),
         };
-        let settings: Vec<_> = tolerance.map(|value| ("tolerance", value.to_string())).into_iter().collect();
+        let settings: Vec<_> = tolerance
+            .map(|value| ("tolerance", value.to_string()))
+            .into_iter()
+            .collect();
         let report = self.with(py, |engine| {
             let method = named_method(&method, &settings)?;
-            let request = ForgetRequest { method, id: request_id, allow_missing, ..ForgetRequest::new(who) };
-            engine.forget(&request, &ForgetOptions { dry_run, ..ForgetOptions::default() })
+            let request = ForgetRequest {
+                method,
+                id: request_id,
+                allow_missing,
+                ..ForgetRequest::new(who)
+            };
+            engine.forget(
+                &request,
+                &ForgetOptions {
+                    dry_run,
+                    ..ForgetOptions::default()
+                },
+            )
         })?;
-        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
+        Ok((
+            plain(py, &report)?,
+            Evidence {
+                inner: report.evidence,
+            },
+        ))
     }
 
     /// Adds rows.
-    fn learn<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+    fn learn<'py>(
+        &self,
+        py: Python<'py>,
+        rows: GivenRows<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
         let source = rows.source(py)?;
         let report = self.with(py, |engine| engine.learn(&source, &Silent))?;
-        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
+        Ok((
+            plain(py, &report)?,
+            Evidence {
+                inner: report.evidence,
+            },
+        ))
     }
 
     /// Replaces rows by rows of the same id.
-    fn amend<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+    fn amend<'py>(
+        &self,
+        py: Python<'py>,
+        rows: GivenRows<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
         let source = rows.source(py)?;
         let report = self.with(py, |engine| engine.amend(&source, &Silent))?;
-        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
+        Ok((
+            plain(py, &report)?,
+            Evidence {
+                inner: report.evidence,
+            },
+        ))
     }
 
     /// The scores and labels of rows.
@@ -140,7 +185,11 @@ impl ModelFile {
     }
 
     /// The model as ONNX; the log names the copy and where it goes.
-    fn to_onnx<'py>(&self, py: Python<'py>, destination: Option<String>) -> PyResult<Bound<'py, PyBytes>> {
+    fn to_onnx<'py>(
+        &self,
+        py: Python<'py>,
+        destination: Option<String>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let exported = self.with(py, |engine| engine.export("onnx", destination.as_deref()))?;
         Ok(PyBytes::new(py, &exported.file.unwrap_or_default()))
     }
@@ -148,7 +197,9 @@ impl ModelFile {
     /// The receipt of this number or id with its proofs, as the bytes of its file.
     fn bundle<'py>(&self, py: Python<'py>, receipt: String) -> PyResult<Bound<'py, PyBytes>> {
         let bundle = self.with(py, |engine| engine.bundle(&receipt))?;
-        let bytes = bundle.to_bytes().map_err(|fault| errors::receipt(py, &fault))?;
+        let bytes = bundle
+            .to_bytes()
+            .map_err(|fault| errors::receipt(py, &fault))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -173,7 +224,11 @@ impl ModelFile {
     /// The public keys of the log, one a line, oldest first.
     fn public_keys(&self, py: Python<'_>) -> PyResult<String> {
         let keys = self.with(py, |engine| engine.public_keys())?;
-        Ok(keys.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        Ok(keys
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n"))
     }
 
     /// Recomputes from what is stored all that the log says.
@@ -206,15 +261,31 @@ pub(crate) fn fit_file<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let options: CreateOptions =
         serde_json::from_str(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let rows = rows.map(|(columns, rows)| records(py, columns, &rows)).transpose()?;
+    let rows = rows
+        .map(|(columns, rows)| records(py, columns, &rows))
+        .transpose()?;
     let report = py.detach(|| {
         let request = options.request(rows)?;
-        if replace { refit(&request, &path, &Silent) } else { fit(&request, &path, overwrite, &Silent) }
+        if replace {
+            refit(&request, &path, &Silent)
+        } else {
+            fit(&request, &path, overwrite, &Silent)
+        }
     });
     let report = report.map_err(|error| errors::engine(py, error))?;
-    let judged = report.summary.scores.iter().flat_map(|measured| measured.quality.worse_than_constant());
+    let judged = report
+        .summary
+        .scores
+        .iter()
+        .flat_map(|measured| measured.quality.worse_than_constant());
     let worse = judged.map(|what| format!("the model is worse than a constant: {what}"));
-    let warnings = report.dropped.iter().chain(&report.remarks).cloned().chain(worse).collect();
+    let warnings = report
+        .dropped
+        .iter()
+        .chain(&report.remarks)
+        .cloned()
+        .chain(worse)
+        .collect();
     Ok((plain(py, &report)?, warnings))
 }
 
@@ -224,14 +295,20 @@ fn cell(value: &Bound<'_, PyAny>) -> PyResult<Cell> {
         return Ok(Cell::Missing);
     }
     if let Ok(text) = value.extract::<String>() {
-        return Ok(if text.is_empty() { Cell::Missing } else { Cell::Text(text) });
+        return Ok(if text.is_empty() {
+            Cell::Missing
+        } else {
+            Cell::Text(text)
+        });
     }
     match value.extract::<f64>() {
         Ok(number) if number.is_nan() => Ok(Cell::Missing),
         Ok(number) => Ok(Cell::Number(number)),
         Err(_) => {
             let kind = value.get_type().name()?;
-            Err(PyTypeError::new_err(format!("a cell is a {kind}; cells are numbers, texts or None")))
+            Err(PyTypeError::new_err(format!(
+                "a cell is a {kind}; cells are numbers, texts or None"
+            )))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! From errors of the libraries to exceptions. The classes live in `efface._errors`, so that they can have the parents
 //! that scikit-learn users catch.
 
-use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 use crate::arguments::argument;
@@ -28,7 +30,9 @@ pub(crate) fn core(py: Python<'_>, error: efface::Error) -> PyErr {
         Error::Singular { .. } | Error::LeverageOne { .. } | Error::Separable => {
             named(py, "NotDeterminedError", message)
         }
-        Error::NotConverged { .. } | Error::NotTrained { .. } => named(py, "NotConvergedError", message),
+        Error::NotConverged { .. } | Error::NotTrained { .. } => {
+            named(py, "NotConvergedError", message)
+        }
         Error::Damaged(_) => named(py, "BadModelError", message),
         Error::Stopped => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
@@ -46,7 +50,9 @@ pub(crate) fn engine(py: Python<'_>, error: efface_engine::Error) -> PyErr {
         message = format!("{message}; hint: {}", hint.worded(argument));
     }
     match (&error, error.kind()) {
-        (Error::UnknownRow { .. } | Error::WasForgotten { .. }, _) => named(py, "UnknownRowError", message),
+        (Error::UnknownRow { .. } | Error::WasForgotten { .. }, _) => {
+            named(py, "UnknownRowError", message)
+        }
         (error, ErrorKind::Io) if is_missing_file(error) => PyFileNotFoundError::new_err(message),
         (Error::Exists { .. }, _) => PyFileExistsError::new_err(message),
         (_, ErrorKind::Io) => PyOSError::new_err(message),
@@ -75,5 +81,9 @@ fn is_missing_file(error: &efface_engine::Error) -> bool {
 
 /// A receipt that does not hold.
 pub(crate) fn receipt(py: Python<'_>, fault: &efface_receipt::ReceiptFault) -> PyErr {
-    named(py, "VerificationError", format!("{}: {fault}", fault.check()))
+    named(
+        py,
+        "VerificationError",
+        format!("{}: {fault}", fault.check()),
+    )
 }

@@ -24,7 +24,10 @@ pub(crate) struct NotCovered {
 
 impl NotCovered {
     fn new(what: &efface::NotCovered) -> Self {
-        Self { code: what.code(), detail: what.to_string() }
+        Self {
+            code: what.code(),
+            detail: what.to_string(),
+        }
     }
 }
 
@@ -183,7 +186,12 @@ impl Evidence {
         let Self { inner } = self;
         let text = serde_json::to_string(inner).map_err(damaged)?;
         let condition = inner.condition.unwrap_or(f64::NAN);
-        let numbers = [inner.convexity, inner.bound, inner.relative_bound, condition];
+        let numbers = [
+            inner.convexity,
+            inner.bound,
+            inner.relative_bound,
+            condition,
+        ];
         Ok((py.get_type::<Self>().getattr("_restore")?, (text, numbers)))
     }
 
@@ -198,13 +206,22 @@ impl Evidence {
         }
         let inner: efface::Evidence = serde_json::from_value(record).map_err(damaged)?;
         let condition = (!condition.is_nan()).then_some(condition);
-        Ok(Self { inner: efface::Evidence { convexity, bound, relative_bound, condition, ..inner } })
+        Ok(Self {
+            inner: efface::Evidence {
+                convexity,
+                bound,
+                relative_bound,
+                condition,
+                ..inner
+            },
+        })
     }
 }
 
 /// Anything that can be written as JSON, as dicts, lists and numbers.
 pub(crate) fn plain<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    let value = serde_json::to_value(value).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let value =
+        serde_json::to_value(value).map_err(|error| PyValueError::new_err(error.to_string()))?;
     convert(py, &value)
 }
 
@@ -215,11 +232,18 @@ fn convert<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Number(number) => match (number.as_u64(), number.as_i64()) {
             (Some(value), _) => value.into_pyobject(py)?.into_any(),
             (_, Some(value)) => value.into_pyobject(py)?.into_any(),
-            _ => number.as_f64().unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+            _ => number
+                .as_f64()
+                .unwrap_or(f64::NAN)
+                .into_pyobject(py)?
+                .into_any(),
         },
         Value::String(text) => text.into_pyobject(py)?.into_any(),
         Value::Array(items) => {
-            let items = items.iter().map(|item| convert(py, item)).collect::<PyResult<Vec<_>>>()?;
+            let items = items
+                .iter()
+                .map(|item| convert(py, item))
+                .collect::<PyResult<Vec<_>>>()?;
             items.into_pyobject(py)?.into_any()
         }
         Value::Object(fields) => {

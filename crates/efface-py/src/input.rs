@@ -2,12 +2,19 @@
 //! model: the model must be able to overwrite a row that it forgets, and nobody else may change it behind its back.
 
 use efface::{Csr, Dense, Features, RowId, Rows};
-use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Row starts, column numbers, values and width of a sparse table.
-type SparseInput<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, Bound<'py, PyAny>, usize);
+type SparseInput<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, u32>,
+    Bound<'py, PyAny>,
+    usize,
+);
 
 /// The features of an array of f64 or f32, or of the parts of a CSR matrix.
 pub(crate) fn features(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Features> {
@@ -35,7 +42,9 @@ where
     Features: From<Dense<T>>,
 {
     let width = array.shape()[1];
-    let values = array.as_slice().map_err(|_| PyTypeError::new_err("X must be contiguous, row after row"))?;
+    let values = array
+        .as_slice()
+        .map_err(|_| PyTypeError::new_err("X must be contiguous, row after row"))?;
     let table = py.detach(|| {
         if copying_threads(values) > 1 {
             return Dense::new(copied(values), width);
@@ -45,7 +54,9 @@ where
         ask_for_large_pages(room.spare_capacity_mut());
         Dense::copied(values, room, width)
     });
-    Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
+    Ok(table
+        .map_err(|error| crate::errors::core(py, error))?
+        .into())
 }
 
 fn sparse<T>(
@@ -65,7 +76,9 @@ where
         let starts = starts.iter().map(|&start| start.max(0) as usize).collect();
         Csr::from_parts(starts, copied(columns), copied(values), width)
     });
-    Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
+    Ok(table
+        .map_err(|error| crate::errors::core(py, error))?
+        .into())
 }
 
 /// A copy of an array, in large pages where the system has them: touching new memory page by page can take longer than
@@ -113,8 +126,13 @@ fn ask_for_large_pages<T>(memory: &mut [T]) {
     let whole = (bytes - skip) / PAGE * PAGE;
     #[expect(unsafe_code, reason = "advice about memory has no safe interface")]
     // SAFETY: the range lies within `memory`, which is borrowed mutably, and this advice does not change what it holds.
-    let _advice_only =
-        unsafe { rustix::mm::madvise(start.add(skip).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
+    let _advice_only = unsafe {
+        rustix::mm::madvise(
+            start.add(skip).cast(),
+            whole,
+            rustix::mm::Advice::LinuxHugepage,
+        )
+    };
 }
 
 /// Everything that makes rows: features, targets, ids and weights.

@@ -18,7 +18,9 @@ impl MiniLm {
     fn new(py: Python<'_>, folder: PathBuf, threads: usize) -> PyResult<Self> {
         let encoder = py.detach(|| efface_nn::minilm::MiniLm::open(&folder));
         let encoder = encoder.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self { encoder: encoder.with_threads(threads) })
+        Ok(Self {
+            encoder: encoder.with_threads(threads),
+        })
     }
 
     /// The numbers that a text becomes.
@@ -34,13 +36,19 @@ impl MiniLm {
     }
 
     /// One row of numbers for every text, of length 1.
-    fn encode<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let width = self.encoder.width();
         let table = py.detach(|| {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             self.encoder.encode(&texts, &|_| ())
         });
-        let table = efface::Features::from(table.map_err(|error| PyValueError::new_err(error.to_string()))?);
+        let table = efface::Features::from(
+            table.map_err(|error| PyValueError::new_err(error.to_string()))?,
+        );
         let mut values = Vec::with_capacity(texts.len() * width);
         for row in 0..table.rows() {
             table.row(row).each(|_, value| values.push(value as f32));

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use efface::models::MethodOnAny;
-use efface::{Claim, Fit, Fitted, LogisticModel, Method, Predict, Recipe, RowId, RowStore, Rows, Stop};
+use efface::{
+    Claim, Fit, Fitted, LogisticModel, Method, Predict, Recipe, RowId, RowStore, Rows, Stop,
+};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,13 +43,25 @@ impl GuardedModel {
         clear_dead_columns: bool,
         gone: &[RowId],
     ) -> efface::Result<efface::Evidence> {
-        self.change(|fitted| fitted.forget(&MethodOnAny { method, clear_dead_columns }, gone))
+        self.change(|fitted| {
+            fitted.forget(
+                &MethodOnAny {
+                    method,
+                    clear_dead_columns,
+                },
+                gone,
+            )
+        })
     }
 
     fn refit(&mut self, gone: &[RowId], weights: Vec<f64>) -> efface::Result<efface::Evidence> {
         self.fitted.rows().check(gone)?;
         let out: HashSet<RowId> = gone.iter().copied().collect();
-        let left = self.fitted.rows().filter(|id| !out.contains(&id)).weighted(weights)?;
+        let left = self
+            .fitted
+            .rows()
+            .filter(|id| !out.contains(&id))
+            .weighted(weights)?;
         let model = self.recipe.fit(&left)?;
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),
@@ -85,8 +99,16 @@ pub(crate) struct Model {
 
 impl Model {
     fn with(recipe: Recipe, model: efface::Model, rows: Rows, stop: Stop) -> Self {
-        let inner = RwLock::new(GuardedModel { recipe, fitted: Fitted::of(model, rows), changes: 0 });
-        Self { inner, version: AtomicU64::new(0), stop }
+        let inner = RwLock::new(GuardedModel {
+            recipe,
+            fitted: Fitted::of(model, rows),
+            changes: 0,
+        });
+        Self {
+            inner,
+            version: AtomicU64::new(0),
+            stop,
+        }
     }
 
     fn read<T: Send>(&self, py: Python<'_>, see: impl FnOnce(&GuardedModel) -> T + Send) -> T {
@@ -99,10 +121,14 @@ impl Model {
         py: Python<'_>,
         work: impl FnOnce(&mut GuardedModel) -> efface::Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| self.change(work)).map_err(|error| errors::core(py, error))
+        py.detach(|| self.change(work))
+            .map_err(|error| errors::core(py, error))
     }
 
-    fn change<T>(&self, work: impl FnOnce(&mut GuardedModel) -> efface::Result<T>) -> efface::Result<T> {
+    fn change<T>(
+        &self,
+        work: impl FnOnce(&mut GuardedModel) -> efface::Result<T>,
+    ) -> efface::Result<T> {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         let done = work(&mut inner);
         self.version.store(inner.changes, Ordering::Release);
@@ -167,10 +193,15 @@ impl Model {
         clear_dead_columns: bool,
     ) -> PyResult<Evidence> {
         let gone = input::named(ids.as_slice()?);
-        let method = named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
+        let method =
+            named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
         let short = self.read(py, |inner| inner.fitted.model().reads_request_only(&method));
         let forget = |inner: &mut GuardedModel| inner.forget(&method, clear_dead_columns, &gone);
-        let inner = if short { self.at_once(py, forget)? } else { self.in_time(py, forget)? };
+        let inner = if short {
+            self.at_once(py, forget)?
+        } else {
+            self.in_time(py, forget)?
+        };
         Ok(Evidence { inner })
     }
 
@@ -218,7 +249,9 @@ impl Model {
         weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Evidence> {
         let new = input::rows(py, x, &y, &ids, weights.as_ref())?;
-        Ok(Evidence { inner: self.in_time(py, |inner| inner.learn(&new))? })
+        Ok(Evidence {
+            inner: self.in_time(py, |inner| inner.learn(&new))?,
+        })
     }
 
     /// Replaces the content of rows.
@@ -232,11 +265,17 @@ impl Model {
         weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Evidence> {
         let corrected = input::rows(py, x, &y, &ids, weights.as_ref())?;
-        Ok(Evidence { inner: self.in_time(py, |inner| inner.amend(&corrected))? })
+        Ok(Evidence {
+            inner: self.in_time(py, |inner| inner.amend(&corrected))?,
+        })
     }
 
     /// The scores of rows, one column per output.
-    fn predict<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let features = input::features(py, x)?;
         let scores = self.read(py, |inner| inner.fitted.model().predict(&features));
         let scores = scores.map_err(|error| errors::core(py, error))?;
@@ -245,14 +284,18 @@ impl Model {
 
     /// The scores of the model's own rows, in the order of `ids`.
     fn predict_own<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let scores = self.read(py, |inner| inner.fitted.model().predict(&inner.fitted.rows().table()));
+        let scores = self.read(py, |inner| {
+            inner.fitted.model().predict(&inner.fitted.rows().table())
+        });
         let scores = scores.map_err(|error| errors::core(py, error))?;
         parameters::by_row(py, &scores)
     }
 
     /// The parameters by name, as arrays, and the version that they are of.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<(u64, Bound<'py, PyDict>)> {
-        let (version, found) = self.read(py, |inner| (inner.changes, parameters::of(inner.fitted.model())));
+        let (version, found) = self.read(py, |inner| {
+            (inner.changes, parameters::of(inner.fitted.model()))
+        });
         Ok((version, parameters::dict(py, found)?))
     }
 
@@ -270,7 +313,9 @@ impl Model {
     /// The ids of the rows, in the order in which the model keeps them.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let ids = self.read(py, |inner| inner.fitted.rows().ids().map(|id| id.0).collect());
+        let ids = self.read(py, |inner| {
+            inner.fitted.rows().ids().map(|id| id.0).collect()
+        });
         PyArray1::from_vec(py, ids)
     }
 
@@ -303,9 +348,17 @@ impl Model {
     #[getter]
     fn targets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (values, rows, outputs) = self.read(py, |inner| {
-            let values: Vec<f64> =
-                inner.fitted.rows().iter().flat_map(|view| view.targets.to_vec()).collect();
-            (values, inner.fitted.rows().len(), inner.fitted.rows().outputs())
+            let values: Vec<f64> = inner
+                .fitted
+                .rows()
+                .iter()
+                .flat_map(|view| view.targets.to_vec())
+                .collect();
+            (
+                values,
+                inner.fitted.rows().len(),
+                inner.fitted.rows().outputs(),
+            )
         });
         parameters::shaped(py, values, rows, outputs)
     }
@@ -313,7 +366,9 @@ impl Model {
     /// The weights of the rows, in the order of `ids`.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let weights = self.read(py, |inner| inner.fitted.rows().iter().map(|view| view.weight).collect());
+        let weights = self.read(py, |inner| {
+            inner.fitted.rows().iter().map(|view| view.weight).collect()
+        });
         PyArray1::from_vec(py, weights)
     }
 
@@ -336,8 +391,15 @@ impl Model {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<(Self, String)> {
         let stop = Stop::default();
-        let found = py.detach(|| state::read(bytes)).map_err(|error| errors::core(py, error))?;
-        let StoredModel { recipe, model, rows, note } = found;
+        let found = py
+            .detach(|| state::read(bytes))
+            .map_err(|error| errors::core(py, error))?;
+        let StoredModel {
+            recipe,
+            model,
+            rows,
+            note,
+        } = found;
         Ok((Self::with(recipe, model, rows.watched(&stop), stop), note))
     }
 }

@@ -19,10 +19,17 @@ pub(crate) fn of(model: &Model) -> NamedArrays {
     let parameters = model.parameters().unwrap_or_default();
     let vectors = parameters.vectors.into_iter().chain(model.facts());
     let tables = parameters.tables.iter().map(|(name, table)| {
-        let values = (0..table.ncols()).flat_map(|column| table.col_as_slice(column).to_vec()).collect();
-        (scikit_learn_name(name), ParameterNumbers::Table(values, table.ncols(), table.nrows()))
+        let values = (0..table.ncols())
+            .flat_map(|column| table.col_as_slice(column).to_vec())
+            .collect();
+        (
+            scikit_learn_name(name),
+            ParameterNumbers::Table(values, table.ncols(), table.nrows()),
+        )
     });
-    tables.chain(vectors.map(|(name, values)| (name, ParameterNumbers::List(values)))).collect()
+    tables
+        .chain(vectors.map(|(name, values)| (name, ParameterNumbers::List(values))))
+        .collect()
 }
 
 fn scikit_learn_name(name: &'static str) -> &'static str {
@@ -36,11 +43,16 @@ fn scikit_learn_name(name: &'static str) -> &'static str {
 }
 
 fn lines(table: &Mat<f64>) -> Vec<f64> {
-    (0..table.nrows()).flat_map(|row| (0..table.ncols()).map(move |column| table[(row, column)])).collect()
+    (0..table.nrows())
+        .flat_map(|row| (0..table.ncols()).map(move |column| table[(row, column)]))
+        .collect()
 }
 
 /// A matrix as an array of the same shape.
-pub(crate) fn by_row<'py>(py: Python<'py>, table: &Mat<f64>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+pub(crate) fn by_row<'py>(
+    py: Python<'py>,
+    table: &Mat<f64>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
     shaped(py, lines(table), table.nrows(), table.ncols())
 }
 
@@ -59,7 +71,9 @@ pub(crate) fn dict<'py>(py: Python<'py>, named: NamedArrays) -> PyResult<Bound<'
     let dict = PyDict::new(py);
     for (name, numbers) in named {
         match numbers {
-            ParameterNumbers::List(values) => dict.set_item(name, PyArray1::from_vec(py, values))?,
+            ParameterNumbers::List(values) => {
+                dict.set_item(name, PyArray1::from_vec(py, values))?
+            }
             ParameterNumbers::Table(values, rows, columns) => {
                 dict.set_item(name, shaped(py, values, rows, columns)?)?
             }

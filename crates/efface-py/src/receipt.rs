@@ -16,7 +16,11 @@ pub(crate) fn read_receipt<'py>(py: Python<'py>, bundle: &[u8]) -> PyResult<Boun
 
 /// Verifies the bytes of a bundle. The result says what was verified; a fault is an exception.
 #[pyfunction]
-pub(crate) fn verify_bundle<'py>(py: Python<'py>, bundle: &[u8], key: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn verify_bundle<'py>(
+    py: Python<'py>,
+    bundle: &[u8],
+    key: &str,
+) -> PyResult<Bound<'py, PyAny>> {
     let checked = KeyRing::parse(key).and_then(|keys| verify_bytes(bundle, &keys));
     let verified = checked.map_err(|fault| errors::receipt(py, &fault))?;
     let head = &verified.checkpoint;

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use efface::models::RowsBeside;
 use efface::{
-    Csr, Dense, Error, Family, Features, Model, ModelState, Recipe, Result, RowId, RowRef, RowStore, Rows,
-    StateArray,
+    Csr, Dense, Error, Family, Features, Model, ModelState, Recipe, Result, RowId, RowRef,
+    RowStore, Rows, StateArray,
 };
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -46,22 +46,36 @@ struct TensorFile(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
 
 impl TensorFile {
     fn numbers(&mut self, name: &str, values: &[f64]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Dtype::F64, vec![values.len()], bytes));
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.0
+            .push((name.into(), Dtype::F64, vec![values.len()], bytes));
     }
 
     fn singles(&mut self, name: &str, values: &[f32]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Dtype::F32, vec![values.len()], bytes));
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.0
+            .push((name.into(), Dtype::F32, vec![values.len()], bytes));
     }
 
     fn counts(&mut self, name: &str, values: impl ExactSizeIterator<Item = u64>) {
         let length = values.len();
-        self.0.push((name.into(), Dtype::U64, vec![length], values.flat_map(u64::to_le_bytes).collect()));
+        self.0.push((
+            name.into(),
+            Dtype::U64,
+            vec![length],
+            values.flat_map(u64::to_le_bytes).collect(),
+        ));
     }
 
     fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
-        self.0.push((name.into(), Dtype::U8, vec![bytes.len()], bytes));
+        self.0
+            .push((name.into(), Dtype::U8, vec![bytes.len()], bytes));
     }
 }
 
@@ -77,7 +91,9 @@ fn write_rows(rows: &Rows, out: &mut TensorFile) {
             _ => (&[], false),
         };
         match view.features {
-            RowRef::Dense64(values) | RowRef::Sparse64(_, values) => doubles.extend_from_slice(values),
+            RowRef::Dense64(values) | RowRef::Sparse64(_, values) => {
+                doubles.extend_from_slice(values)
+            }
             RowRef::Dense32(values) | RowRef::Sparse32(_, values) => {
                 single = true;
                 singles.extend_from_slice(values);
@@ -107,7 +123,15 @@ fn write_rows(rows: &Rows, out: &mut TensorFile) {
     }
     let ids: Vec<u64> = rows.ids().map(|id| id.0).collect();
     out.counts("rows.ids", ids.into_iter());
-    out.counts("rows.shape", vec![rows.len() as u64, rows.width() as u64, rows.outputs() as u64].into_iter());
+    out.counts(
+        "rows.shape",
+        vec![
+            rows.len() as u64,
+            rows.width() as u64,
+            rows.outputs() as u64,
+        ]
+        .into_iter(),
+    );
 }
 
 /// What a file holds.
@@ -126,8 +150,16 @@ pub(crate) fn write(inner: &GuardedModel, note: &str) -> Result<Vec<u8>> {
     let model = inner.fitted.model();
     // With the form that was chosen, so that it is not chosen again.
     let recipe = inner.recipe.as_kept_by(model);
-    let ModelState { family, head, arrays } = model.to_state()?;
-    let mut state = StateCover { family, numbers: Vec::new(), counts: Vec::new() };
+    let ModelState {
+        family,
+        head,
+        arrays,
+    } = model.to_state()?;
+    let mut state = StateCover {
+        family,
+        numbers: Vec::new(),
+        counts: Vec::new(),
+    };
     out.bytes("model.facts", head);
     for (name, array) in arrays {
         match array {
@@ -153,7 +185,10 @@ pub(crate) fn write(inner: &GuardedModel, note: &str) -> Result<Vec<u8>> {
         .0
         .iter()
         .map(|(name, kind, shape, bytes)| {
-            Ok((name.as_str(), TensorView::new(*kind, shape.clone(), bytes).map_err(damaged)?))
+            Ok((
+                name.as_str(),
+                TensorView::new(*kind, shape.clone(), bytes).map_err(damaged)?,
+            ))
         })
         .collect::<Result<Vec<_>>>()?;
     safetensors::serialize(views, Some(HashMap::from([("efface".into(), cover)]))).map_err(damaged)
@@ -172,15 +207,20 @@ impl TensorSource<'_> {
     }
 
     fn need(&self, name: &str, kind: Dtype) -> Result<&[u8]> {
-        self.find(name, kind)?.ok_or_else(|| damaged(format!("the tensor {name} is missing")))
+        self.find(name, kind)?
+            .ok_or_else(|| damaged(format!("the tensor {name} is missing")))
     }
 
     fn numbers(&self, name: &str) -> Result<Vec<f64>> {
-        Ok(words(self.need(name, Dtype::F64)?).map(f64::from_le_bytes).collect())
+        Ok(words(self.need(name, Dtype::F64)?)
+            .map(f64::from_le_bytes)
+            .collect())
     }
 
     fn counts(&self, name: &str) -> Result<Vec<u64>> {
-        Ok(words(self.need(name, Dtype::U64)?).map(u64::from_le_bytes).collect())
+        Ok(words(self.need(name, Dtype::U64)?)
+            .map(u64::from_le_bytes)
+            .collect())
     }
 }
 
@@ -191,7 +231,9 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 
 fn read_rows(source: &TensorSource<'_>) -> Result<Rows> {
     let shape = source.counts("rows.shape")?;
-    let &[count, width, outputs] = shape.as_slice() else { return Err(damaged("the shape of its rows")) };
+    let &[count, width, outputs] = shape.as_slice() else {
+        return Err(damaged("the shape of its rows"));
+    };
     let count = count as usize;
     let width = width as usize;
     let outputs = outputs as usize;
@@ -200,20 +242,31 @@ fn read_rows(source: &TensorSource<'_>) -> Result<Rows> {
     let single = source.find("rows.values", Dtype::F32).ok().flatten();
     let sparse = source.find("rows.starts", Dtype::U64)?.is_some();
     let features: Features = if sparse {
-        let starts = source.counts("rows.starts")?.into_iter().map(|start| start as usize).collect();
+        let starts = source
+            .counts("rows.starts")?
+            .into_iter()
+            .map(|start| start as usize)
+            .collect();
         let columns = source.counts("rows.columns")?;
-        let columns = columns.into_iter().map(|column| u32::try_from(column).map_err(damaged));
+        let columns = columns
+            .into_iter()
+            .map(|column| u32::try_from(column).map_err(damaged));
         let columns = columns.collect::<Result<Vec<u32>>>()?;
         match single {
-            Some(bytes) => {
-                Csr::from_parts(starts, columns, words(bytes).map(f32::from_le_bytes).collect(), width)?
-                    .into()
-            }
+            Some(bytes) => Csr::from_parts(
+                starts,
+                columns,
+                words(bytes).map(f32::from_le_bytes).collect(),
+                width,
+            )?
+            .into(),
             None => Csr::from_parts(starts, columns, source.numbers("rows.values")?, width)?.into(),
         }
     } else {
         match single {
-            Some(bytes) => Dense::new(words(bytes).map(f32::from_le_bytes).collect(), width)?.into(),
+            Some(bytes) => {
+                Dense::new(words(bytes).map(f32::from_le_bytes).collect(), width)?.into()
+            }
             None => Dense::new(source.numbers("rows.values")?, width)?.into(),
         }
     };
@@ -231,7 +284,10 @@ fn read_rows(source: &TensorSource<'_>) -> Result<Rows> {
 /// The model of a file, and its note.
 pub(crate) fn read(bytes: &[u8]) -> Result<StoredModel> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-    let cover = header.metadata().as_ref().and_then(|entries| entries.get("efface"));
+    let cover = header
+        .metadata()
+        .as_ref()
+        .and_then(|entries| entries.get("efface"));
     let cover = cover.ok_or_else(|| damaged("this safetensors file holds no efface model"))?;
     let cover: FileCover = serde_json::from_str(cover).map_err(damaged)?;
     if cover.format > FORMAT {
@@ -242,9 +298,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<StoredModel> {
     }
     let source = TensorSource(SafeTensors::deserialize(bytes).map_err(damaged)?);
     let rows = read_rows(&source)?;
-    let StateCover { family, numbers, counts } = cover.state;
+    let StateCover {
+        family,
+        numbers,
+        counts,
+    } = cover.state;
     let head = source.need("model.facts", Dtype::U8)?.to_vec();
-    let mut state = ModelState { family, head, arrays: Vec::new() };
+    let mut state = ModelState {
+        family,
+        head,
+        arrays: Vec::new(),
+    };
     for name in numbers {
         let values = source.numbers(&format!("model.{name}"))?;
         state.arrays.push((name, StateArray::Numbers(values)));
@@ -257,5 +321,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<StoredModel> {
     if model.rows() != rows.len() || model.features() != rows.width() {
         return Err(damaged("its model and its rows differ in size"));
     }
-    Ok(StoredModel { recipe: cover.recipe, model, rows, note: cover.note })
+    Ok(StoredModel {
+        recipe: cover.recipe,
+        model,
+        rows,
+        note: cover.note,
+    })
 }

@@ -17,10 +17,16 @@ pub(crate) struct Statistics {
 }
 
 /// The parameters of a ridge model and what is known of them.
-type RidgeParameters<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, f64, f64);
+type RidgeParameters<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    f64,
+    f64,
+);
 
 fn secret(key: Option<&[u8]>) -> PyResult<Option<[u8; 32]>> {
-    let wrong = |_| PyValueError::new_err("key must be 32 bytes, the same for all workers and kept secret");
+    let wrong =
+        |_| PyValueError::new_err("key must be 32 bytes, the same for all workers and kept secret");
     key.map(|key| key.try_into().map_err(wrong)).transpose()
 }
 
@@ -37,12 +43,19 @@ impl Statistics {
     ) -> PyResult<Self> {
         let spec = StatisticsSpec::new(features, targets).and_then(|spec| match grids {
             None => Ok(spec),
-            Some(grids) => spec
-                .exact(grids.into_iter().map(|(origin, largest)| ColumnGrid { origin, largest }).collect()),
+            Some(grids) => spec.exact(
+                grids
+                    .into_iter()
+                    .map(|(origin, largest)| ColumnGrid { origin, largest })
+                    .collect(),
+            ),
         });
         let spec = spec.map_err(|error| errors::core(py, error))?;
         let inner = EngineStatistics::new(spec, secret(key)?.as_ref());
-        Ok(Self { inner: inner.threads(threads), threads })
+        Ok(Self {
+            inner: inner.threads(threads),
+            threads,
+        })
     }
 
     /// Adds rows that lie column by column, or takes them out.
@@ -54,7 +67,10 @@ impl Statistics {
         weights: Option<PyReadonlyArray1<'_, f64>>,
         remove: bool,
     ) -> PyResult<()> {
-        let slices: Vec<&[f64]> = columns.iter().map(|column| column.as_slice()).collect::<Result<_, _>>()?;
+        let slices: Vec<&[f64]> = columns
+            .iter()
+            .map(|column| column.as_slice())
+            .collect::<Result<_, _>>()?;
         let views = slices.into_iter().map(ColumnView::dense).collect();
         self.change(py, views, ids, weights, remove)
     }
@@ -75,7 +91,8 @@ impl Statistics {
             let values = table.as_slice()?;
             for column in 0..width {
                 views.push(
-                    ColumnView::of_table(values, width, column).map_err(|error| errors::core(py, error))?,
+                    ColumnView::of_table(values, width, column)
+                        .map_err(|error| errors::core(py, error))?,
                 );
             }
         }
@@ -83,7 +100,9 @@ impl Statistics {
     }
 
     fn merge(&mut self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {
-        self.inner.merge(&other.inner).map_err(|error| errors::engine(py, error))
+        self.inner
+            .merge(&other.inner)
+            .map_err(|error| errors::engine(py, error))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -91,10 +110,18 @@ impl Statistics {
     }
 
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: &[u8], key: Option<&[u8]>, threads: usize) -> PyResult<Self> {
+    fn from_bytes(
+        py: Python<'_>,
+        bytes: &[u8],
+        key: Option<&[u8]>,
+        threads: usize,
+    ) -> PyResult<Self> {
         let inner = EngineStatistics::from_bytes(bytes, secret(key)?.as_ref());
         let inner = inner.map_err(|error| errors::engine(py, error))?;
-        Ok(Self { inner: inner.threads(threads), threads })
+        Ok(Self {
+            inner: inner.threads(threads),
+            threads,
+        })
     }
 
     #[getter]
@@ -130,15 +157,22 @@ impl Statistics {
         fit_intercept: bool,
         tolerance: f64,
     ) -> PyResult<RidgeParameters<'py>> {
-        let recipe = Ridge::new(alpha).intercept(fit_intercept).tolerance(tolerance).threads(self.threads);
+        let recipe = Ridge::new(alpha)
+            .intercept(fit_intercept)
+            .tolerance(tolerance)
+            .threads(self.threads);
         let sums = self.sums();
-        let model = py.detach(|| recipe.fit_statistics(sums)).map_err(|error| errors::core(py, error))?;
+        let model = py
+            .detach(|| recipe.fit_statistics(sums))
+            .map_err(|error| errors::core(py, error))?;
         let (coefficients, intercept) = model.parameters();
         let evidence = model.evidence_at_optimum();
-        let rows: Vec<Vec<f64>> =
-            (0..coefficients.ncols()).map(|output| coefficients.col_as_slice(output).to_vec()).collect();
+        let rows: Vec<Vec<f64>> = (0..coefficients.ncols())
+            .map(|output| coefficients.col_as_slice(output).to_vec())
+            .collect();
         Ok((
-            PyArray2::from_vec2(py, &rows).map_err(|error| PyTypeError::new_err(error.to_string()))?,
+            PyArray2::from_vec2(py, &rows)
+                .map_err(|error| PyTypeError::new_err(error.to_string()))?,
             PyArray1::from_vec(py, intercept),
             evidence.bound,
             evidence.relative_bound,
@@ -159,7 +193,11 @@ impl Statistics {
         weights: Option<PyReadonlyArray1<'_, f64>>,
         remove: bool,
     ) -> PyResult<()> {
-        let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?.map(ColumnView::dense);
+        let weights = weights
+            .as_ref()
+            .map(|weights| weights.as_slice())
+            .transpose()?
+            .map(ColumnView::dense);
         let inner = &mut self.inner;
         let changed = py.detach(|| {
             if remove {
@@ -177,9 +215,18 @@ impl Statistics {
 pub(crate) fn column_grids(py: Python<'_>, bounds: Vec<(f64, f64)>) -> PyResult<Vec<(f64, f64)>> {
     let mut reach = ColumnReach::new(bounds.len());
     for row in [true, false] {
-        let ends: Vec<f64> = bounds.iter().map(|(least, most)| if row { *least } else { *most }).collect();
+        let ends: Vec<f64> = bounds
+            .iter()
+            .map(|(least, most)| if row { *least } else { *most })
+            .collect();
         let views: Vec<ColumnView<'_>> = ends.chunks(1).map(ColumnView::dense).collect();
-        reach.update(&views).map_err(|error| errors::core(py, error))?;
+        reach
+            .update(&views)
+            .map_err(|error| errors::core(py, error))?;
     }
-    Ok(reach.grids().into_iter().map(|grid| (grid.origin, grid.largest)).collect())
+    Ok(reach
+        .grids()
+        .into_iter()
+        .map(|grid| (grid.origin, grid.largest))
+        .collect())
 }

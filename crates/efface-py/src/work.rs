@@ -26,11 +26,14 @@ pub(crate) fn interruptible<T: Send>(
                 // Nobody listens any more only if the waiting side has panicked.
                 let _ = sender.send(work());
             };
-            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, job)?;
+            std::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, job)?;
             loop {
                 match receiver.recv_timeout(LOOK) {
                     Ok(done) => {
-                        return done.map_err(|error| Python::attach(|py| crate::errors::core(py, error)));
+                        return done
+                            .map_err(|error| Python::attach(|py| crate::errors::core(py, error)));
                     }
                     Err(RecvTimeoutError::Disconnected) => {
                         return Err(PyRuntimeError::new_err("the work ended without a result"));

@@ -67,8 +67,19 @@ pub struct VerifiedReceipt {
 
 impl ReceiptBundle {
     /// Puts a bundle together. It is not verified here.
-    pub fn new(signed: SignedReceipt, inclusion: InclusionProof, head: SignedHead) -> ReceiptBundle {
-        ReceiptBundle { signed, inclusion, head, consistency: None, keys: Vec::new(), stamp: None }
+    pub fn new(
+        signed: SignedReceipt,
+        inclusion: InclusionProof,
+        head: SignedHead,
+    ) -> ReceiptBundle {
+        ReceiptBundle {
+            signed,
+            inclusion,
+            head,
+            consistency: None,
+            keys: Vec::new(),
+            stamp: None,
+        }
     }
 
     /// The bytes of the file.
@@ -86,7 +97,10 @@ impl ReceiptBundle {
             }
             builder = builder.text_value(KEYS.to_owned(), Value::Array(links));
         }
-        builder = builder.text_value(CHECKPOINT.to_owned(), Value::from(self.head.checkpoint.as_str()));
+        builder = builder.text_value(
+            CHECKPOINT.to_owned(),
+            Value::from(self.head.checkpoint.as_str()),
+        );
         if let Some(proof) = &self.consistency {
             let receipt = self.head.receipt(origin, &TreeProof::Consistency(proof))?;
             builder = builder.text_value(CONSISTENCY.to_owned(), Value::from(receipt));
@@ -97,7 +111,11 @@ impl ReceiptBundle {
     }
 
     /// A header with the COSE receipt of a place in the log.
-    fn with_receipt(&self, origin: &str, proof: &InclusionProof) -> Result<HeaderBuilder, ReceiptFault> {
+    fn with_receipt(
+        &self,
+        origin: &str,
+        proof: &InclusionProof,
+    ) -> Result<HeaderBuilder, ReceiptFault> {
         let receipt = self.head.receipt(origin, &TreeProof::Inclusion(proof))?;
         Ok(HeaderBuilder::new().value(cose::RECEIPTS, Value::Array(vec![Value::from(receipt)])))
     }
@@ -118,15 +136,26 @@ impl ReceiptBundle {
             signature: receipt.signature()?,
         };
         let mut bundle = ReceiptBundle::new(signed, receipt.inclusion()?, head);
-        bundle.stamp = message.unprotected(&Label::Int(cose::STAMP)).and_then(Value::as_bytes).cloned();
+        bundle.stamp = message
+            .unprotected(&Label::Int(cose::STAMP))
+            .and_then(Value::as_bytes)
+            .cloned();
         if let Some(bytes) = text(CONSISTENCY).and_then(Value::as_bytes) {
             bundle.consistency = Some(ReadMessage::parse(bytes)?.consistency()?);
         }
-        for link in text(KEYS).and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
-            let bytes = link.as_bytes().ok_or(ReceiptFault::Encoding("its list of keys holds no bytes"))?;
+        for link in text(KEYS)
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice)
+        {
+            let bytes = link
+                .as_bytes()
+                .ok_or(ReceiptFault::Encoding("its list of keys holds no bytes"))?;
             let message = ReadMessage::parse(bytes)?;
             let inclusion = attached_receipt(&message)?.inclusion()?;
-            bundle.keys.push(KeyLink { signed: SignedReceipt::from_message(&message)?, inclusion });
+            bundle.keys.push(KeyLink {
+                signed: SignedReceipt::from_message(&message)?,
+                inclusion,
+            });
         }
         // There is one way to write it: headers that nobody asked for, or another order, are found here.
         if bundle.to_bytes()? != bytes {
@@ -140,16 +169,26 @@ impl ReceiptBundle {
 
 fn check_size(size: usize) -> Result<(), ReceiptFault> {
     if size > MAX_BUNDLE_BYTES {
-        return Err(ReceiptFault::TooLarge { what: "the receipt's file", size, limit: MAX_BUNDLE_BYTES });
+        return Err(ReceiptFault::TooLarge {
+            what: "the receipt's file",
+            size,
+            limit: MAX_BUNDLE_BYTES,
+        });
     }
     Ok(())
 }
 
 /// The one COSE receipt that is attached to a statement.
 fn attached_receipt(message: &ReadMessage) -> Result<ReadMessage, ReceiptFault> {
-    const BAD: ReceiptFault = ReceiptFault::Encoding("it does not hold one COSE receipt (RFC 9942)");
-    let list = message.unprotected(&Label::Int(cose::RECEIPTS)).and_then(Value::as_array).ok_or(BAD)?;
-    let [receipt] = list.as_slice() else { return Err(BAD) };
+    const BAD: ReceiptFault =
+        ReceiptFault::Encoding("it does not hold one COSE receipt (RFC 9942)");
+    let list = message
+        .unprotected(&Label::Int(cose::RECEIPTS))
+        .and_then(Value::as_array)
+        .ok_or(BAD)?;
+    let [receipt] = list.as_slice() else {
+        return Err(BAD);
+    };
     ReadMessage::parse(receipt.as_bytes().ok_or(BAD)?)
 }
 
@@ -166,11 +205,20 @@ pub fn verify_bytes(bytes: &[u8], keys: &KeyRing) -> Result<VerifiedReceipt, Rec
 pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt, ReceiptFault> {
     if bundle.keys.len() > MAX_ROTATIONS {
         let size = bundle.keys.len();
-        return Err(ReceiptFault::TooLarge { what: "the list of keys", size, limit: MAX_ROTATIONS });
+        return Err(ReceiptFault::TooLarge {
+            what: "the list of keys",
+            size,
+            limit: MAX_ROTATIONS,
+        });
     }
     let places = || bundle.keys.iter().map(|link| link.signed.receipt.sequence);
-    if places().zip(places().skip(1)).any(|(first, second)| first >= second) {
-        return Err(ReceiptFault::Schema("hand-overs are listed oldest first, each once".to_owned()));
+    if places()
+        .zip(places().skip(1))
+        .any(|(first, second)| first >= second)
+    {
+        return Err(ReceiptFault::Schema(
+            "hand-overs are listed oldest first, each once".to_owned(),
+        ));
     }
     let mut keys = keys.clone();
     let mut earlier = Vec::new();
@@ -197,10 +245,23 @@ pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt,
         (Some(head), Some(proof)) if proof.old == head.size && proof.new == checkpoint.size => {
             proof.verify(&head.root, &checkpoint.root)?;
         }
-        _ => return Err(ReceiptFault::Previous { sequence: receipt.sequence }),
+        _ => {
+            return Err(ReceiptFault::Previous {
+                sequence: receipt.sequence,
+            });
+        }
     }
-    let stamp = bundle.stamp.as_deref().map(|token| read_stamp(token, &bundle.signed)).transpose()?;
-    Ok(VerifiedReceipt { receipt: receipt.clone(), key: key.clone(), checkpoint, stamp })
+    let stamp = bundle
+        .stamp
+        .as_deref()
+        .map(|token| read_stamp(token, &bundle.signed))
+        .transpose()?;
+    Ok(VerifiedReceipt {
+        receipt: receipt.clone(),
+        key: key.clone(),
+        checkpoint,
+        stamp,
+    })
 }
 
 /// A token that is attached must be of this receipt, and be a token and nothing more.
@@ -223,13 +284,22 @@ fn check_place(
     let receipt = &signed.receipt;
     if receipt.origin != checkpoint.origin {
         let receipt = receipt.origin.clone();
-        return Err(ReceiptFault::Origin { receipt, checkpoint: checkpoint.origin.clone() });
+        return Err(ReceiptFault::Origin {
+            receipt,
+            checkpoint: checkpoint.origin.clone(),
+        });
     }
     if receipt.sequence != proof.index {
-        return Err(ReceiptFault::Sequence { stated: receipt.sequence, proven: proof.index });
+        return Err(ReceiptFault::Sequence {
+            stated: receipt.sequence,
+            proven: proof.index,
+        });
     }
     if proof.size != checkpoint.size {
-        return Err(ReceiptFault::ProofSize { proof: proof.size, checkpoint: checkpoint.size });
+        return Err(ReceiptFault::ProofSize {
+            proof: proof.size,
+            checkpoint: checkpoint.size,
+        });
     }
     proof.verify(&signed.to_bytes()?, &checkpoint.root)
 }
@@ -246,16 +316,29 @@ pub fn verify_succession(
     let old = LogCheckpoint::verify(old, keys)?;
     let new = LogCheckpoint::verify(new, keys)?;
     if old.origin != new.origin {
-        return Err(ReceiptFault::Origin { receipt: old.origin, checkpoint: new.origin });
+        return Err(ReceiptFault::Origin {
+            receipt: old.origin,
+            checkpoint: new.origin,
+        });
     }
     if new.size < old.size {
-        return Err(ReceiptFault::Shrunk { old: old.size, new: new.size });
+        return Err(ReceiptFault::Shrunk {
+            old: old.size,
+            new: new.size,
+        });
     }
     if new.size == old.size && new.root != old.root {
-        return Err(ReceiptFault::Fork { size: old.size, first: old.root, second: new.root });
+        return Err(ReceiptFault::Fork {
+            size: old.size,
+            first: old.root,
+            second: new.root,
+        });
     }
     if (proof.old, proof.new) != (old.size, new.size) {
-        return Err(ReceiptFault::Consistency { old: old.size, new: new.size });
+        return Err(ReceiptFault::Consistency {
+            old: old.size,
+            new: new.size,
+        });
     }
     proof.verify(&old.root, &new.root)?;
     Ok((old, new))

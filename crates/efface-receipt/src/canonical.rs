@@ -17,7 +17,8 @@ use crate::{
 ///
 /// Numbers that are not finite become `null` on the way through `serde_json`; callers with such fields check them first.
 pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, ReceiptFault> {
-    let value = serde_json::to_value(value).map_err(|_| ReceiptFault::Unwritable("serialisation failed"))?;
+    let value = serde_json::to_value(value)
+        .map_err(|_| ReceiptFault::Unwritable("serialisation failed"))?;
     write(&value)
 }
 
@@ -40,11 +41,21 @@ pub(crate) fn from_bytes<T: JsonForm>(
 /// Reads any value that is written canonically in at most `limit` bytes.
 pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, ReceiptFault> {
     if bytes.len() > limit {
-        return Err(ReceiptFault::TooLarge { what, size: bytes.len(), limit });
+        return Err(ReceiptFault::TooLarge {
+            what,
+            size: bytes.len(),
+            limit,
+        });
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ReceiptFault::NotCanonical { at: error.valid_up_to(), problem: "not UTF-8" })?;
-    let mut parser = CanonicalParser { text, at: 0, values: 0 };
+    let text = std::str::from_utf8(bytes).map_err(|error| ReceiptFault::NotCanonical {
+        at: error.valid_up_to(),
+        problem: "not UTF-8",
+    })?;
+    let mut parser = CanonicalParser {
+        text,
+        at: 0,
+        values: 0,
+    };
     let value = parser.value(0)?;
     if parser.at != bytes.len() {
         return parser.fault("something follows the document");
@@ -54,7 +65,11 @@ pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, Re
 
 fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), ReceiptFault> {
     if depth > MAX_DEPTH {
-        return Err(ReceiptFault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
+        return Err(ReceiptFault::TooLarge {
+            what: "the nesting",
+            size: depth,
+            limit: MAX_DEPTH,
+        });
     }
     match value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -102,7 +117,11 @@ fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), Rec
 /// RFC 8785 §3.2.3: keys are ordered by their UTF-16 code units, which differs from the order of their UTF-8 bytes
 /// above U+FFFF.
 fn utf16_order(a: &str, b: &str) -> std::cmp::Ordering {
-    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+    if a.is_ascii() && b.is_ascii() {
+        a.cmp(b)
+    } else {
+        a.encode_utf16().cmp(b.encode_utf16())
+    }
 }
 
 fn write_string(text: &str, out: &mut Vec<u8>) {
@@ -117,7 +136,13 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
             0x0c => out.extend_from_slice(b"\\f"),
             0x0d => out.extend_from_slice(b"\\r"),
             0x00..=0x1f => {
-                let hex = |digit: u8| if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+                let hex = |digit: u8| {
+                    if digit < 10 {
+                        b'0' + digit
+                    } else {
+                        b'a' + digit - 10
+                    }
+                };
                 out.extend_from_slice(b"\\u00");
                 out.extend_from_slice(&[hex(byte >> 4), hex(byte & 15)]);
             }
@@ -131,15 +156,25 @@ fn number_text(number: &Number) -> Result<String, ReceiptFault> {
     const TOO_BIG: ReceiptFault =
         ReceiptFault::Unwritable("an integer of 2^53 or more; write it as a string");
     if let Some(n) = number.as_u64() {
-        return if n <= MAX_INTEGER { Ok(n.to_string()) } else { Err(TOO_BIG) };
+        return if n <= MAX_INTEGER {
+            Ok(n.to_string())
+        } else {
+            Err(TOO_BIG)
+        };
     }
     if let Some(n) = number.as_i64() {
-        return if n.unsigned_abs() <= MAX_INTEGER { Ok(n.to_string()) } else { Err(TOO_BIG) };
+        return if n.unsigned_abs() <= MAX_INTEGER {
+            Ok(n.to_string())
+        } else {
+            Err(TOO_BIG)
+        };
     }
     number
         .as_f64()
         .and_then(ecmascript)
-        .ok_or(ReceiptFault::Unwritable("a number that is not a finite double"))
+        .ok_or(ReceiptFault::Unwritable(
+            "a number that is not a finite double",
+        ))
 }
 
 /// A double as ECMAScript's `Number::toString` writes it; None for those that are not finite.
@@ -172,7 +207,11 @@ pub fn ecmascript(number: f64) -> Option<String> {
         let dot = if rest.is_empty() { "" } else { "." };
         format!("{first}{dot}{rest}e{exponent:+}")
     };
-    Some(if number < 0.0 { format!("-{text}") } else { text })
+    Some(if number < 0.0 {
+        format!("-{text}")
+    } else {
+        text
+    })
 }
 
 /// The shortest digits that read back as the same double, and of those the nearest; of two equally near ones the even.
@@ -181,9 +220,17 @@ pub fn ecmascript(number: f64) -> Option<String> {
 /// taken.
 fn shortest(number: f64) -> String {
     let found = format!("{number:e}");
-    let digits = found.bytes().take_while(|&byte| byte != b'e').filter(u8::is_ascii_digit).count();
+    let digits = found
+        .bytes()
+        .take_while(|&byte| byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
     let rounded = format!("{number:.*e}", digits.saturating_sub(1));
-    if rounded.parse() == Ok(number) { rounded } else { found }
+    if rounded.parse() == Ok(number) {
+        rounded
+    } else {
+        found
+    }
 }
 
 struct CanonicalParser<'a> {
@@ -194,7 +241,10 @@ struct CanonicalParser<'a> {
 
 impl CanonicalParser<'_> {
     fn fault<T>(&self, problem: &'static str) -> Result<T, ReceiptFault> {
-        Err(ReceiptFault::NotCanonical { at: self.at, problem })
+        Err(ReceiptFault::NotCanonical {
+            at: self.at,
+            problem,
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -208,11 +258,20 @@ impl CanonicalParser<'_> {
     }
 
     fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), ReceiptFault> {
-        if self.take(byte) { Ok(()) } else { self.fault(problem) }
+        if self.take(byte) {
+            Ok(())
+        } else {
+            self.fault(problem)
+        }
     }
 
     fn word(&mut self, word: &str, value: Value) -> Result<Value, ReceiptFault> {
-        if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+        if !self
+            .text
+            .as_bytes()
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(word.as_bytes()))
+        {
             return self.fault("no JSON value");
         }
         self.at += word.len();
@@ -221,7 +280,11 @@ impl CanonicalParser<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Value, ReceiptFault> {
         if depth > MAX_DEPTH {
-            return Err(ReceiptFault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
+            return Err(ReceiptFault::TooLarge {
+                what: "the nesting",
+                size: depth,
+                limit: MAX_DEPTH,
+            });
         }
         self.values += 1;
         if self.values > MAX_VALUES {
@@ -270,7 +333,9 @@ impl CanonicalParser<'_> {
             let key = self.string()?;
             match last.as_ref().map(|last| utf16_order(last, &key)) {
                 Some(std::cmp::Ordering::Equal) => return self.fault("a key is repeated"),
-                Some(std::cmp::Ordering::Greater) => return self.fault("the keys are not in order"),
+                Some(std::cmp::Ordering::Greater) => {
+                    return self.fault("the keys are not in order");
+                }
                 Some(std::cmp::Ordering::Less) | None => {}
             }
             self.expect(b':', "a key without a colon")?;
@@ -289,7 +354,10 @@ impl CanonicalParser<'_> {
         let mut out = String::new();
         loop {
             let start = self.at;
-            while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+            while self
+                .peek()
+                .is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+            {
                 self.at += 1;
             }
             // Quotes, backslashes and control characters are single bytes, so this cuts between characters.
@@ -317,8 +385,20 @@ impl CanonicalParser<'_> {
             [b'\\', b'n', ..] => ('\n', 2),
             [b'\\', b'f', ..] => ('\u{c}', 2),
             [b'\\', b'r', ..] => ('\r', 2),
-            [b'\\', b'u', b'0', b'0', high @ (b'0' | b'1'), low @ (b'0'..=b'9' | b'a'..=b'f'), ..] => {
-                let low = if *low <= b'9' { low - b'0' } else { low - b'a' + 10 };
+            [
+                b'\\',
+                b'u',
+                b'0',
+                b'0',
+                high @ (b'0' | b'1'),
+                low @ (b'0'..=b'9' | b'a'..=b'f'),
+                ..,
+            ] => {
+                let low = if *low <= b'9' {
+                    low - b'0'
+                } else {
+                    low - b'a' + 10
+                };
                 let code = (high - b'0') * 16 + low;
                 if matches!(code, 0x08 | 0x09 | 0x0a | 0x0c | 0x0d) {
                     return self.fault("an escape that has a shorter form");
@@ -335,8 +415,13 @@ impl CanonicalParser<'_> {
         const BAD: &str = "a number that is not written as ECMAScript writes doubles";
         let bytes = self.text.as_bytes();
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-        let length =
-            bytes.get(self.at..).unwrap_or_default().iter().take(32).take_while(|b| is_part(b)).count();
+        let length = bytes
+            .get(self.at..)
+            .unwrap_or_default()
+            .iter()
+            .take(32)
+            .take_while(|b| is_part(b))
+            .count();
         let token = self.text.get(self.at..self.at + length).unwrap_or_default();
         // Whatever Rust's parser lets through beyond JSON's grammar is spelled differently when written again.
         let double: f64 = match token.parse() {

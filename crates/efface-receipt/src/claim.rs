@@ -67,7 +67,11 @@ impl DistanceBound {
     /// A bound from numbers that may be infinite, which JSON cannot say.
     pub fn new(distance: f64, relative: f64, source: BoundOrigin) -> DistanceBound {
         let finite = |number: f64| number.is_finite().then_some(number);
-        DistanceBound { distance: finite(distance), relative: finite(relative), source }
+        DistanceBound {
+            distance: finite(distance),
+            relative: finite(relative),
+            source,
+        }
     }
 }
 

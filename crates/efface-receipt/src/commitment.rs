@@ -90,7 +90,13 @@ impl CommitmentOpening {
     /// The commitment that this opening and a value lead to; compare it with the one in the receipt.
     pub fn commitment(&self, label: CommitmentLabel, value: &[u8]) -> Hash {
         let domain = b"efface commitment v1\0";
-        hash_parts(&[domain, label.name().as_bytes(), &[0], self.0.as_bytes(), value])
+        hash_parts(&[
+            domain,
+            label.name().as_bytes(),
+            &[0],
+            self.0.as_bytes(),
+            value,
+        ])
     }
 }
 
@@ -113,7 +119,9 @@ pub struct RowsCommitment {
 impl RowsCommitment {
     /// Begins with how many rows there are.
     pub fn new(rows: u64) -> Self {
-        let digest = Sha256::new().chain_update(b"efface rows v1\0").chain_update(rows.to_be_bytes());
+        let digest = Sha256::new()
+            .chain_update(b"efface rows v1\0")
+            .chain_update(rows.to_be_bytes());
         Self { digest, rows }
     }
 
@@ -137,11 +145,23 @@ mod tests {
         let salt = CommitmentSalt::new(&[3; 32]);
         let commitment = salt.commit(CommitmentLabel::Subject, b"alice");
         let opening = salt.open(CommitmentLabel::Subject, b"alice");
-        assert_eq!(opening.commitment(CommitmentLabel::Subject, b"alice"), commitment);
-        assert_ne!(opening.commitment(CommitmentLabel::Subject, b"bob"), commitment);
-        assert_ne!(opening.commitment(CommitmentLabel::RowId, b"alice"), commitment);
+        assert_eq!(
+            opening.commitment(CommitmentLabel::Subject, b"alice"),
+            commitment
+        );
+        assert_ne!(
+            opening.commitment(CommitmentLabel::Subject, b"bob"),
+            commitment
+        );
+        assert_ne!(
+            opening.commitment(CommitmentLabel::RowId, b"alice"),
+            commitment
+        );
         assert_ne!(salt.commit(CommitmentLabel::RowId, b"alice"), commitment);
-        assert_ne!(CommitmentSalt::new(&[4; 32]).commit(CommitmentLabel::Subject, b"alice"), commitment);
+        assert_ne!(
+            CommitmentSalt::new(&[4; 32]).commit(CommitmentLabel::Subject, b"alice"),
+            commitment
+        );
         assert_eq!(format!("{salt:?}"), "Salt(hidden)");
     }
 

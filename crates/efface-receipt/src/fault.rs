@@ -8,7 +8,9 @@ use crate::{hash::Hash, signature::KeyId};
 #[non_exhaustive]
 pub enum ReceiptFault {
     /// More bytes, entries or levels than are read.
-    #[error("{what} has {size}, more than the {limit} that are read; this is not something efface wrote")]
+    #[error(
+        "{what} has {size}, more than the {limit} that are read; this is not something efface wrote"
+    )]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -55,7 +57,9 @@ pub enum ReceiptFault {
         id: KeyId,
     },
     /// A signature by a key after it handed over to another.
-    #[error("signed with key {id}, which handed over at receipt {retired}; this is receipt or size {stated}")]
+    #[error(
+        "signed with key {id}, which handed over at receipt {retired}; this is receipt or size {stated}"
+    )]
     RetiredKey {
         /// The key's id.
         id: KeyId,
@@ -65,7 +69,9 @@ pub enum ReceiptFault {
         stated: u64,
     },
     /// A signature by a key before the hand-over to it.
-    #[error("signed with key {id}, which took over for receipt {first}; this is receipt or size {stated}")]
+    #[error(
+        "signed with key {id}, which took over for receipt {first}; this is receipt or size {stated}"
+    )]
     EarlyKey {
         /// The key's id.
         id: KeyId,
@@ -81,7 +87,9 @@ pub enum ReceiptFault {
     #[error("not a signed receipt in COSE: {0}; use the file as it was written")]
     Encoding(&'static str),
     /// A receipt's signature does not hold.
-    #[error("the signature of the receipt is wrong: it was changed after signing, or signed by someone else")]
+    #[error(
+        "the signature of the receipt is wrong: it was changed after signing, or signed by someone else"
+    )]
     ReceiptSignature,
     /// Text that is no checkpoint.
     #[error("not a checkpoint: {0}")]
@@ -138,7 +146,9 @@ pub enum ReceiptFault {
     #[error("the inclusion proof fails: the receipt is not in the log that the checkpoint signs")]
     Inclusion,
     /// The older log is not a prefix of the newer one.
-    #[error("the consistency proof fails: the log of {new} receipts does not continue the log of {old}")]
+    #[error(
+        "the consistency proof fails: the log of {new} receipts does not continue the log of {old}"
+    )]
     Consistency {
         /// Receipts of the older log.
         old: u64,
@@ -208,9 +218,9 @@ impl ReceiptFault {
             | ReceiptFault::RetiredKey { .. }
             | ReceiptFault::EarlyKey { .. } => "key",
             ReceiptFault::ReceiptSignature | ReceiptFault::Signing(_) => "signature",
-            ReceiptFault::Note(_) | ReceiptFault::CheckpointUnsigned | ReceiptFault::CheckpointSignature => {
-                "checkpoint"
-            }
+            ReceiptFault::Note(_)
+            | ReceiptFault::CheckpointUnsigned
+            | ReceiptFault::CheckpointSignature => "checkpoint",
             ReceiptFault::Cosignature | ReceiptFault::Quorum { .. } => "witness",
             ReceiptFault::Stamp(_) => "stamp",
             ReceiptFault::Origin { .. } => "origin",

@@ -60,7 +60,8 @@ impl Serialize for Hash {
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Hash::from_hex(&text).ok_or_else(|| D::Error::custom("a hash is 64 lower-case hexadecimal digits"))
+        Hash::from_hex(&text)
+            .ok_or_else(|| D::Error::custom("a hash is 64 lower-case hexadecimal digits"))
     }
 }
 
@@ -119,7 +120,10 @@ mod tests {
     #[test]
     fn only_lower_case_digits_are_a_hash() {
         let text = sha256(b"").to_string();
-        assert_eq!(text, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            text,
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
         assert_eq!(Hash::from_hex(&text), Some(sha256(b"")));
         assert_eq!(Hash::from_hex(&text.to_uppercase()), None);
         assert_eq!(Hash::from_hex(&text[1..]), None);

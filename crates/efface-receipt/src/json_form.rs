@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{
     claim::{
-        AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy, PrivacySpent,
-        PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
+        AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy,
+        PrivacySpent, PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
     },
     fault::ReceiptFault,
     hash::Hash,
     receipt::{
-        KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched,
-        SettledRun, StateChange, UncoveredPart, decimal,
+        KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes,
+        RowsTouched, SettledRun, StateChange, UncoveredPart, decimal,
     },
     signature::KeyId,
     time::Time,
@@ -64,7 +64,11 @@ impl Members {
     }
 
     fn end(self) -> Result<(), ReceiptFault> {
-        if self.0.is_empty() { Ok(()) } else { Err(schema("a field is unknown")) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(schema("a field is unknown"))
+        }
     }
 }
 
@@ -130,7 +134,10 @@ objects! {
 impl<T: JsonForm> JsonForm for StateChange<T> {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
         let mut members = Members::of(value)?;
-        let read = Self { before: members.read("before")?, after: members.read("after")? };
+        let read = Self {
+            before: members.read("before")?,
+            after: members.read("after")?,
+        };
         members.end()?;
         Ok(read)
     }
@@ -208,7 +215,9 @@ impl JsonForm for ReceiptClaim {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
         let mut members = Members::of(value)?;
         let read = match members.value("kind").as_str() {
-            Some("exact") => Self::Exact { tolerance: members.read("tolerance")? },
+            Some("exact") => Self::Exact {
+                tolerance: members.read("tolerance")?,
+            },
             Some("certified") => Self::Certified {
                 epsilon: members.read("epsilon")?,
                 delta: members.read("delta")?,
@@ -255,7 +264,9 @@ impl JsonForm for ReceiptClaim {
                     ("used", used),
                     ("left", left),
                 ];
-                numbers.into_iter().for_each(|(name, number)| members.write(name, number.to_json()));
+                numbers
+                    .into_iter()
+                    .for_each(|(name, number)| members.write(name, number.to_json()));
                 members.write("unit", unit.to_json());
                 members.write("retrained", retrained.to_json());
                 members.write("adaptive", adaptive.to_json());
@@ -271,7 +282,11 @@ impl JsonForm for ReceiptClaim {
 
 impl<T: JsonForm> JsonForm for Option<T> {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
-        if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
+        if value.is_null() {
+            Ok(None)
+        } else {
+            T::from_json(value).map(Some)
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -281,7 +296,9 @@ impl<T: JsonForm> JsonForm for Option<T> {
 
 impl<T: JsonForm> JsonForm for Vec<T> {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
-        let Value::Array(items) = value else { return Err(schema("a list is missing")) };
+        let Value::Array(items) = value else {
+            return Err(schema("a list is missing"));
+        };
         items.into_iter().map(T::from_json).collect()
     }
 
@@ -302,7 +319,11 @@ impl JsonForm for Map<String, Value> {
 
 impl JsonForm for String {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
-        if let Value::String(text) = value { Ok(text) } else { Err(schema("a text is missing")) }
+        if let Value::String(text) = value {
+            Ok(text)
+        } else {
+            Err(schema("a text is missing"))
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -312,7 +333,9 @@ impl JsonForm for String {
 
 impl JsonForm for u64 {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
-        value.as_u64().ok_or_else(|| schema("a whole number is missing"))
+        value
+            .as_u64()
+            .ok_or_else(|| schema("a whole number is missing"))
     }
 
     fn to_json(&self) -> Value {
@@ -332,7 +355,9 @@ impl JsonForm for f64 {
 
 impl JsonForm for bool {
     fn from_json(value: Value) -> Result<Self, ReceiptFault> {
-        value.as_bool().ok_or_else(|| schema("true or false is missing"))
+        value
+            .as_bool()
+            .ok_or_else(|| schema("true or false is missing"))
     }
 
     fn to_json(&self) -> Value {
@@ -408,7 +433,10 @@ mod tests {
             "{removed}"
         );
         let unknown = fault(r#"{"commitment":null,"removed":0,"added":1,"Ann":2}"#);
-        assert!(unknown.contains("unknown") && !unknown.contains("Ann"), "{unknown}");
+        assert!(
+            unknown.contains("unknown") && !unknown.contains("Ann"),
+            "{unknown}"
+        );
         assert!(fault("[null,0,1]").contains("an object is missing"));
         assert!(fault(r#"{"commitment":null,"removed":-1,"added":1}"#).contains("removed"));
     }

@@ -49,18 +49,30 @@ impl KeyRing {
         let mut ring = KeyRing::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if ring.keys.last().is_some_and(|key| key.last.is_none()) {
-                return Err(ReceiptFault::Key("only the last key of a list has no `until N`"));
+                return Err(ReceiptFault::Key(
+                    "only the last key of a list has no `until N`",
+                ));
             }
             let (key, last) = match line.split_once(" until ") {
                 None => (line, None),
                 Some((key, number)) => {
-                    let last = number.parse().map_err(|_| ReceiptFault::Key("`until` names a receipt"))?;
+                    let last = number
+                        .parse()
+                        .map_err(|_| ReceiptFault::Key("`until` names a receipt"))?;
                     (key, Some(last))
                 }
             };
-            ring.insert(TrustedKey { key: PublicKey::parse(key)?, first: 0, last })?;
+            ring.insert(TrustedKey {
+                key: PublicKey::parse(key)?,
+                first: 0,
+                last,
+            })?;
         }
-        if ring.keys.is_empty() { Err(ReceiptFault::Key("there is no key")) } else { Ok(ring) }
+        if ring.keys.is_empty() {
+            Err(ReceiptFault::Key("there is no key"))
+        } else {
+            Ok(ring)
+        }
     }
 
     /// The keys.
@@ -81,23 +93,46 @@ impl KeyRing {
         // The key that signs now, the keys before it, and a recovery key for each hand-over.
         let limit = 2 * MAX_ROTATIONS + 1;
         if self.keys.len() >= limit {
-            return Err(ReceiptFault::TooLarge { what: "the key ring", size: self.keys.len() + 1, limit });
+            return Err(ReceiptFault::TooLarge {
+                what: "the key ring",
+                size: self.keys.len() + 1,
+                limit,
+            });
         }
         self.keys.push(key);
         Ok(())
     }
 
     /// The key of a name and id, if it may sign receipt `sequence`.
-    pub(crate) fn active(&self, name: &str, id: KeyId, sequence: u64) -> Result<&PublicKey, ReceiptFault> {
-        let mut fault = ReceiptFault::UnknownKey { name: name.to_owned(), id };
-        for trusted in self.keys.iter().filter(|trusted| trusted.key.id() == id && trusted.key.name() == name)
+    pub(crate) fn active(
+        &self,
+        name: &str,
+        id: KeyId,
+        sequence: u64,
+    ) -> Result<&PublicKey, ReceiptFault> {
+        let mut fault = ReceiptFault::UnknownKey {
+            name: name.to_owned(),
+            id,
+        };
+        for trusted in self
+            .keys
+            .iter()
+            .filter(|trusted| trusted.key.id() == id && trusted.key.name() == name)
         {
             match trusted.last {
                 Some(last) if sequence > last => {
-                    fault = ReceiptFault::RetiredKey { id, retired: last, stated: sequence };
+                    fault = ReceiptFault::RetiredKey {
+                        id,
+                        retired: last,
+                        stated: sequence,
+                    };
                 }
                 _ if sequence < trusted.first => {
-                    fault = ReceiptFault::EarlyKey { id, first: trusted.first, stated: sequence };
+                    fault = ReceiptFault::EarlyKey {
+                        id,
+                        first: trusted.first,
+                        stated: sequence,
+                    };
                 }
                 _ => return Ok(&trusted.key),
             }
@@ -107,8 +142,14 @@ impl KeyRing {
 
     /// Whether a trusted key, or the recovery key, signed this hand-over.
     pub(crate) fn knows_signer(&self, signed: &SignedReceipt) -> bool {
-        let keys = signed.receipt.keys.as_ref().and_then(|change| change.parse().ok());
-        keys.is_some_and(|keys| self.get(&keys.by).is_some() || self.recovery.as_ref() == Some(&keys.by))
+        let keys = signed
+            .receipt
+            .keys
+            .as_ref()
+            .and_then(|change| change.parse().ok());
+        keys.is_some_and(|keys| {
+            self.get(&keys.by).is_some() || self.recovery.as_ref() == Some(&keys.by)
+        })
     }
 
     /// Goes forward: trusts the key that a hand-over names, if a trusted key or the recovery key signed it, and retires the
@@ -122,24 +163,45 @@ impl KeyRing {
             signed.verify(self)?;
         } else {
             signed.verify_by(&keys.by)?;
-            self.insert(TrustedKey { key: keys.by, first: sequence, last: Some(sequence) })?;
+            self.insert(TrustedKey {
+                key: keys.by,
+                first: sequence,
+                last: Some(sequence),
+            })?;
         }
         self.recovery = keys.recovery;
-        let Some(retired) = keys.retired else { return Ok(()) };
+        let Some(retired) = keys.retired else {
+            return Ok(());
+        };
         let known = self.get(&keys.next).is_some();
         let Some(old) = self.keys.iter_mut().find(|trusted| trusted.key == retired) else {
-            return Err(ReceiptFault::UnknownKey { name: receipt.origin.clone(), id: retired.id() });
+            return Err(ReceiptFault::UnknownKey {
+                name: receipt.origin.clone(),
+                id: retired.id(),
+            });
         };
         match old.last {
             // A key hands over once. To whom else would be for a thief to say.
             Some(last) if !known || last != sequence => {
-                return Err(ReceiptFault::RetiredKey { id: retired.id(), retired: last, stated: sequence });
+                return Err(ReceiptFault::RetiredKey {
+                    id: retired.id(),
+                    retired: last,
+                    stated: sequence,
+                });
             }
             _ => old.last = Some(sequence),
         }
-        match self.keys.iter_mut().find(|trusted| trusted.key == keys.next) {
+        match self
+            .keys
+            .iter_mut()
+            .find(|trusted| trusted.key == keys.next)
+        {
             Some(next) => next.first = next.first.max(sequence + 1),
-            None => self.insert(TrustedKey { key: keys.next, first: sequence + 1, last: None })?,
+            None => self.insert(TrustedKey {
+                key: keys.next,
+                first: sequence + 1,
+                last: None,
+            })?,
         }
         Ok(())
     }
@@ -152,16 +214,33 @@ impl KeyRing {
         let keys = named_keys(signed)?;
         signed.verify_by(&keys.by)?;
         let sequence = receipt.sequence;
-        let Some(retired) = keys.retired else { return Ok(()) };
-        let Some(next) = self.keys.iter_mut().find(|trusted| trusted.key == keys.next) else {
-            return Err(ReceiptFault::UnknownKey { name: receipt.origin.clone(), id: keys.next.id() });
+        let Some(retired) = keys.retired else {
+            return Ok(());
+        };
+        let Some(next) = self
+            .keys
+            .iter_mut()
+            .find(|trusted| trusted.key == keys.next)
+        else {
+            return Err(ReceiptFault::UnknownKey {
+                name: receipt.origin.clone(),
+                id: keys.next.id(),
+            });
         };
         next.first = next.first.max(sequence + 1);
         if keys.by != retired {
-            self.insert(TrustedKey { key: keys.by, first: sequence, last: Some(sequence) })?;
+            self.insert(TrustedKey {
+                key: keys.by,
+                first: sequence,
+                last: Some(sequence),
+            })?;
         }
         match self.get(&retired).map(|trusted| trusted.last) {
-            None => self.insert(TrustedKey { key: retired, first: 0, last: Some(sequence) }),
+            None => self.insert(TrustedKey {
+                key: retired,
+                first: 0,
+                last: Some(sequence),
+            }),
             Some(last) if last == Some(sequence) => Ok(()),
             Some(last) => Err(ReceiptFault::RetiredKey {
                 id: retired.id(),
@@ -174,7 +253,14 @@ impl KeyRing {
 
 impl From<PublicKey> for KeyRing {
     fn from(key: PublicKey) -> KeyRing {
-        KeyRing { keys: vec![TrustedKey { key, first: 0, last: None }], recovery: None }
+        KeyRing {
+            keys: vec![TrustedKey {
+                key,
+                first: 0,
+                last: None,
+            }],
+            recovery: None,
+        }
     }
 }
 
@@ -207,6 +293,9 @@ fn named_keys(signed: &SignedReceipt) -> Result<NamedKeys, ReceiptFault> {
         {
             change.parse()
         }
-        _ => Err(ReceiptFault::Contradiction { field: "keys", problem: "this receipt names no keys" }),
+        _ => Err(ReceiptFault::Contradiction {
+            field: "keys",
+            problem: "this receipt names no keys",
+        }),
     }
 }

@@ -44,10 +44,12 @@ mod time;
 pub mod training_set;
 mod witness;
 
-pub use bundle::{KeyLink, ReceiptBundle, VerifiedReceipt, verify, verify_bytes, verify_succession};
+pub use bundle::{
+    KeyLink, ReceiptBundle, VerifiedReceipt, verify, verify_bytes, verify_succession,
+};
 pub use claim::{
-    AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy, PrivacySpent,
-    PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
+    AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy,
+    PrivacySpent, PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
 };
 pub use commitment::{
     CommitmentLabel, CommitmentOpening, CommitmentSalt, RowsCommitment, row_value, rows_commitment,
@@ -61,8 +63,8 @@ pub use limits::*;
 pub use log::{ConsistencyProof, Frontier, InclusionProof, LogNodes, MemoryLog};
 pub use note::LogCheckpoint;
 pub use receipt::{
-    KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA,
-    SettledRun, StateChange, UncoveredPart,
+    KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched,
+    SCHEMA, SettledRun, StateChange, UncoveredPart,
 };
 pub use replay::LogReplay;
 pub use rules::{ConsistencyRule, RULES};
@@ -72,5 +74,6 @@ pub use statement::SignedReceipt;
 pub use time::Time;
 pub use training_set::SetState;
 pub use witness::{
-    CheckpointRequest, WitnessKey, WitnessQuorum, WitnessRefusal, WitnessState, WitnessedHead, cosign,
+    CheckpointRequest, WitnessKey, WitnessQuorum, WitnessRefusal, WitnessState, WitnessedHead,
+    cosign,
 };

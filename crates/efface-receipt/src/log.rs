@@ -4,7 +4,9 @@
 //! that level. Which nodes a proof needs, and whether a proof holds, is left to `ct-merkle`; what it panics on is
 //! checked before it is asked.
 
-use ct_merkle::{RootHash, digest::Output, indices_for_consistency_proof, indices_for_inclusion_proof};
+use ct_merkle::{
+    RootHash, digest::Output, indices_for_consistency_proof, indices_for_inclusion_proof,
+};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -57,11 +59,19 @@ impl Frontier {
     /// Appends the hash of a leaf; gives the nodes to store, the leaf first.
     pub fn append(&mut self, leaf: &Hash) -> Vec<CompleteNodes> {
         let mut hash = *leaf;
-        let mut complete = vec![CompleteNodes { level: 0, index: self.size, hash }];
+        let mut complete = vec![CompleteNodes {
+            level: 0,
+            index: self.size,
+            hash,
+        }];
         for level in 1..=self.size.trailing_ones() {
             let Some(left) = self.peaks.pop() else { break };
             hash = node_hash(&left, &hash);
-            complete.push(CompleteNodes { level, index: self.size >> level, hash });
+            complete.push(CompleteNodes {
+                level,
+                index: self.size >> level,
+                hash,
+            });
         }
         self.peaks.push(hash);
         self.size += 1;
@@ -80,12 +90,19 @@ impl Frontier {
 
     /// Size and root.
     pub fn head(&self) -> LogHead {
-        LogHead { size: self.size, root: self.root() }
+        LogHead {
+            size: self.size,
+            root: self.root(),
+        }
     }
 }
 
 fn fold(peaks: &[Hash]) -> Hash {
-    let joined = peaks.iter().rev().copied().reduce(|right, left| node_hash(&left, &right));
+    let joined = peaks
+        .iter()
+        .rev()
+        .copied()
+        .reduce(|right, left| node_hash(&left, &right));
     joined.unwrap_or_else(|| sha256(b""))
 }
 
@@ -110,13 +127,22 @@ fn numbered<N: LogNodes>(nodes: &N, number: u64, size: u64) -> Result<Hash, N::E
     let index = number >> (level + 1);
     let start = index << level;
     let count = size.saturating_sub(start).min(1 << level);
-    let found: Result<Vec<Hash>, N::Error> =
-        peaks(start, count).into_iter().map(|(level, index)| nodes.node(level, index)).collect();
+    let found: Result<Vec<Hash>, N::Error> = peaks(start, count)
+        .into_iter()
+        .map(|(level, index)| nodes.node(level, index))
+        .collect();
     Ok(fold(&found?))
 }
 
 fn check_size(size: u64) -> Result<(), ReceiptFault> {
-    if size > MAX_INTEGER { Err(ReceiptFault::OutOfRange { asked: size, size: MAX_INTEGER }) } else { Ok(()) }
+    if size > MAX_INTEGER {
+        Err(ReceiptFault::OutOfRange {
+            asked: size,
+            size: MAX_INTEGER,
+        })
+    } else {
+        Ok(())
+    }
 }
 
 fn root_of(root: &Hash, size: u64) -> RootHash<Sha256> {
@@ -147,8 +173,10 @@ impl InclusionProof {
             return Err(ReceiptFault::OutOfRange { asked: index, size }.into());
         }
         let numbers = indices_for_inclusion_proof(size, index);
-        let path =
-            numbers.into_iter().map(|number| numbered(nodes, number, size)).collect::<Result<_, _>>()?;
+        let path = numbers
+            .into_iter()
+            .map(|number| numbered(nodes, number, size))
+            .collect::<Result<_, _>>()?;
         Ok(InclusionProof { index, size, path })
     }
 
@@ -180,27 +208,47 @@ impl ConsistencyProof {
     pub fn new<N: LogNodes>(nodes: &N, old: u64, new: u64) -> Result<ConsistencyProof, N::Error> {
         check_size(new)?;
         if old > new {
-            return Err(ReceiptFault::OutOfRange { asked: old, size: new }.into());
+            return Err(ReceiptFault::OutOfRange {
+                asked: old,
+                size: new,
+            }
+            .into());
         }
-        let numbers = if old == 0 { Vec::new() } else { indices_for_consistency_proof(old, new - old) };
-        let path =
-            numbers.into_iter().map(|number| numbered(nodes, number, new)).collect::<Result<_, _>>()?;
+        let numbers = if old == 0 {
+            Vec::new()
+        } else {
+            indices_for_consistency_proof(old, new - old)
+        };
+        let path = numbers
+            .into_iter()
+            .map(|number| numbered(nodes, number, new))
+            .collect::<Result<_, _>>()?;
         Ok(ConsistencyProof { old, new, path })
     }
 
     /// Checks the proof against both roots.
     pub fn verify(&self, old_root: &Hash, new_root: &Hash) -> Result<(), ReceiptFault> {
         check_size(self.new)?;
-        let fault = ReceiptFault::Consistency { old: self.old, new: self.new };
+        let fault = ReceiptFault::Consistency {
+            old: self.old,
+            new: self.new,
+        };
         if self.old == 0 {
             // Every log continues the empty one.
-            return if self.path.is_empty() && *old_root == sha256(b"") { Ok(()) } else { Err(fault) };
+            return if self.path.is_empty() && *old_root == sha256(b"") {
+                Ok(())
+            } else {
+                Err(fault)
+            };
         }
-        let Ok(proof) = ct_merkle::ConsistencyProof::try_from_bytes(concatenated(&self.path)) else {
+        let Ok(proof) = ct_merkle::ConsistencyProof::try_from_bytes(concatenated(&self.path))
+        else {
             return Err(fault);
         };
         let old = root_of(old_root, self.old);
-        root_of(new_root, self.new).verify_consistency(&old, &proof).map_err(|_| fault)
+        root_of(new_root, self.new)
+            .verify_consistency(&old, &proof)
+            .map_err(|_| fault)
     }
 }
 
@@ -250,8 +298,14 @@ impl LogNodes for MemoryLog {
     type Error = ReceiptFault;
 
     fn node(&self, level: u32, index: u64) -> Result<Hash, ReceiptFault> {
-        let found = self.levels.get(level as usize).and_then(|nodes| nodes.get(usize::try_from(index).ok()?));
-        found.copied().ok_or(ReceiptFault::OutOfRange { asked: index, size: self.frontier.size })
+        let found = self
+            .levels
+            .get(level as usize)
+            .and_then(|nodes| nodes.get(usize::try_from(index).ok()?));
+        found.copied().ok_or(ReceiptFault::OutOfRange {
+            asked: index,
+            size: self.frontier.size,
+        })
     }
 }
 
@@ -325,7 +379,11 @@ mod tests {
             }
             for (old, old_root) in roots.iter().enumerate() {
                 let proof = log.consistency(old as u64).unwrap();
-                let expected = if old == 0 { Vec::new() } else { subproof(old, &hashes[..size], true) };
+                let expected = if old == 0 {
+                    Vec::new()
+                } else {
+                    subproof(old, &hashes[..size], true)
+                };
                 assert_eq!(proof.path, expected);
                 proof.verify(old_root, &head.root).unwrap();
                 assert!(proof.verify(&Hash([9; 32]), &head.root).is_err());
@@ -342,11 +400,23 @@ mod tests {
         for size in [0, 1, MAX_INTEGER, MAX_INTEGER + 1, u64::MAX] {
             for index in [0, 1, u64::MAX / 2, u64::MAX] {
                 let root = Hash([0; 32]);
-                assert!(InclusionProof { index, size, path: vec![root; 3] }.verify(b"", &root).is_err());
                 assert!(
-                    ConsistencyProof { old: index, new: size, path: vec![root; 3] }
-                        .verify(&root, &root)
-                        .is_err()
+                    InclusionProof {
+                        index,
+                        size,
+                        path: vec![root; 3]
+                    }
+                    .verify(b"", &root)
+                    .is_err()
+                );
+                assert!(
+                    ConsistencyProof {
+                        old: index,
+                        new: size,
+                        path: vec![root; 3]
+                    }
+                    .verify(&root, &root)
+                    .is_err()
                 );
             }
         }

@@ -46,22 +46,40 @@ impl LogCheckpoint {
     pub fn new(origin: &str, size: u64, root: Hash) -> Result<LogCheckpoint, ReceiptFault> {
         check_name(origin)?;
         if size > MAX_INTEGER {
-            return Err(ReceiptFault::OutOfRange { asked: size, size: MAX_INTEGER });
+            return Err(ReceiptFault::OutOfRange {
+                asked: size,
+                size: MAX_INTEGER,
+            });
         }
         if size == 0 && root != sha256(b"") {
-            return Err(ReceiptFault::Note("the root of an empty log is the hash of nothing"));
+            return Err(ReceiptFault::Note(
+                "the root of an empty log is the hash of nothing",
+            ));
         }
-        Ok(LogCheckpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() })
+        Ok(LogCheckpoint {
+            origin: origin.to_owned(),
+            size,
+            root,
+            extensions: Vec::new(),
+        })
     }
 
     /// Size and root.
     pub fn head(&self) -> LogHead {
-        LogHead { size: self.size, root: self.root }
+        LogHead {
+            size: self.size,
+            root: self.root,
+        }
     }
 
     /// The text that is signed.
     pub fn body(&self) -> String {
-        let mut text = format!("{}\n{}\n{}\n", self.origin, self.size, base64(self.root.as_bytes()));
+        let mut text = format!(
+            "{}\n{}\n{}\n",
+            self.origin,
+            self.size,
+            base64(self.root.as_bytes())
+        );
         for line in &self.extensions {
             text.push_str(line);
             text.push('\n');
@@ -73,7 +91,9 @@ impl LogCheckpoint {
     pub fn sign(&self, signer: &dyn ReceiptSigner) -> Result<String, ReceiptFault> {
         let key = signer.public_key();
         if key.name() != self.origin {
-            return Err(ReceiptFault::Note("the key does not bear the name of the log"));
+            return Err(ReceiptFault::Note(
+                "the key does not bear the name of the log",
+            ));
         }
         let body = self.body();
         let mut bytes = key.id().0.to_vec();
@@ -90,19 +110,26 @@ impl LogCheckpoint {
         let (checkpoint, body, lines) = read(note)?;
         let mut signed = false;
         for line in lines {
-            if !keys.keys().any(|known| known.key.name() == line.name && known.key.id() == line.id) {
+            if !keys
+                .keys()
+                .any(|known| known.key.name() == line.name && known.key.id() == line.id)
+            {
                 continue;
             }
             // A head is signed by the key that would sign the next receipt: after a hand-over, the new one.
             let key = keys.active(&line.name, line.id, checkpoint.size)?;
-            let signature =
-                <[u8; 64]>::try_from(line.signature).map_err(|_| ReceiptFault::CheckpointSignature)?;
+            let signature = <[u8; 64]>::try_from(line.signature)
+                .map_err(|_| ReceiptFault::CheckpointSignature)?;
             if !key.verifies(body.as_bytes(), &Signature(signature)) {
                 return Err(ReceiptFault::CheckpointSignature);
             }
             signed |= key.name() == checkpoint.origin;
         }
-        if signed { Ok(checkpoint) } else { Err(ReceiptFault::CheckpointUnsigned) }
+        if signed {
+            Ok(checkpoint)
+        } else {
+            Err(ReceiptFault::CheckpointUnsigned)
+        }
     }
 
     /// Reads a note without checking any signature, for display.
@@ -136,22 +163,34 @@ pub(crate) fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), R
         if lines.len() > MAX_NOTE_SIGNATURES {
             let size = lines.len();
             let limit = MAX_NOTE_SIGNATURES;
-            return Err(ReceiptFault::TooLarge { what: "the list of signatures", size, limit });
+            return Err(ReceiptFault::TooLarge {
+                what: "the list of signatures",
+                size,
+                limit,
+            });
         }
     }
     Ok((head(body)?, body, lines))
 }
 
 fn signature_line(line: &str) -> Result<NoteLine, ReceiptFault> {
-    const BAD: ReceiptFault = ReceiptFault::Note("a signature line is a dash, a key name and base64");
-    let (name, code) = line.strip_prefix("— ").and_then(|rest| rest.split_once(' ')).ok_or(BAD)?;
+    const BAD: ReceiptFault =
+        ReceiptFault::Note("a signature line is a dash, a key name and base64");
+    let (name, code) = line
+        .strip_prefix("— ")
+        .and_then(|rest| rest.split_once(' '))
+        .ok_or(BAD)?;
     check_name(name)?;
     let bytes = from_base64(code).ok_or(BAD)?;
     let (id, signature) = bytes.split_first_chunk::<4>().ok_or(BAD)?;
     if signature.is_empty() {
         return Err(BAD);
     }
-    Ok(NoteLine { name: name.to_owned(), id: KeyId(*id), signature: signature.to_vec() })
+    Ok(NoteLine {
+        name: name.to_owned(),
+        id: KeyId(*id),
+        signature: signature.to_vec(),
+    })
 }
 
 fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
@@ -159,7 +198,9 @@ fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
     let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
         return Err(ReceiptFault::Note("fewer than three lines"));
     };
-    let number: u64 = size.parse().map_err(|_| ReceiptFault::Note("the size is not a number"))?;
+    let number: u64 = size
+        .parse()
+        .map_err(|_| ReceiptFault::Note("the size is not a number"))?;
     if number.to_string() != size {
         return Err(ReceiptFault::Note("the size has a sign or leading zeros"));
     }
@@ -186,7 +227,10 @@ mod tests {
     fn other_signatures_are_passed_over_but_own_ones_must_hold() {
         let key = secret();
         let witness = SecretKey::from_seed("witness.example", &[6; 32]).unwrap();
-        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&key).unwrap();
+        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32]))
+            .unwrap()
+            .sign(&key)
+            .unwrap();
         let line = note.lines().last().unwrap().to_owned();
         let other = line.replace("example.com/log", "witness.example");
         let keys = KeyRing::from(key.public());
@@ -199,12 +243,18 @@ mod tests {
         );
         // A wrong signature of a known key spoils the note.
         let wrong = note.replace("\n3\n", "\n4\n");
-        assert_eq!(LogCheckpoint::verify(&wrong, &keys), Err(ReceiptFault::CheckpointSignature));
+        assert_eq!(
+            LogCheckpoint::verify(&wrong, &keys),
+            Err(ReceiptFault::CheckpointSignature)
+        );
     }
 
     #[test]
     fn malformed_notes_are_refused() {
-        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&secret()).unwrap();
+        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32]))
+            .unwrap()
+            .sign(&secret())
+            .unwrap();
         LogCheckpoint::parse_unverified(&note).unwrap();
         for (from, to) in [
             ("\n3\n", "\n03\n"),
@@ -221,7 +271,10 @@ mod tests {
             ("example.com/log", ""),
             ("=\n", "\n"),
         ] {
-            assert!(LogCheckpoint::parse_unverified(&note.replace(from, to)).is_err(), "{from:?} → {to:?}");
+            assert!(
+                LogCheckpoint::parse_unverified(&note.replace(from, to)).is_err(),
+                "{from:?} → {to:?}"
+            );
         }
         let line = format!("{}\n", note.lines().last().unwrap());
         LogCheckpoint::parse_unverified(&(note.clone() + &line.repeat(31))).unwrap();

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    claim::{AuditEntry, Calibration, DistanceBound, KnownCopy, PrivacySpent, ReceiptClaim, ReleaseTerms},
+    claim::{
+        AuditEntry, Calibration, DistanceBound, KnownCopy, PrivacySpent, ReceiptClaim, ReleaseTerms,
+    },
     fault::ReceiptFault,
     hash::Hash,
     json_form::JsonForm,
@@ -270,9 +272,17 @@ impl Receipt {
     pub fn check(&self) -> Result<(), ReceiptFault> {
         let wrong = |field, problem| Err(ReceiptFault::Contradiction { field, problem });
         if self.schema != SCHEMA {
-            return wrong("schema", "this verifier reads efface.receipt/1 only; a newer efface may read it");
+            return wrong(
+                "schema",
+                "this verifier reads efface.receipt/1 only; a newer efface may read it",
+            );
         }
-        if self.id.len() != 32 || !self.id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        if self.id.len() != 32
+            || !self
+                .id
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        {
             return wrong("id", "must be 32 lower-case hexadecimal digits");
         }
         check_name(&self.origin)?;
@@ -285,30 +295,55 @@ impl Receipt {
         let mut texts: Vec<(&'static str, &str)> = vec![("efface", &self.efface)];
         texts.extend(self.reason.as_deref().map(|text| ("reason", text)));
         texts.extend(self.method.as_deref().map(|text| ("method", text)));
-        texts.extend(self.not_covered.iter().map(|part| ("not_covered", part.detail.as_str())));
-        texts.extend(self.kept_beside.iter().map(|part| ("kept_beside", part.detail.as_str())));
-        texts.extend(self.audit.iter().map(|audit| ("audit", audit.test.as_str())));
+        texts.extend(
+            self.not_covered
+                .iter()
+                .map(|part| ("not_covered", part.detail.as_str())),
+        );
+        texts.extend(
+            self.kept_beside
+                .iter()
+                .map(|part| ("kept_beside", part.detail.as_str())),
+        );
+        texts.extend(
+            self.audit
+                .iter()
+                .map(|audit| ("audit", audit.test.as_str())),
+        );
         if let Some(RequestId::Given(text)) = &self.request_id {
             texts.push(("request_id", text));
         }
-        if let Some(ReceiptClaim::Certified { unit, assumptions, .. }) = &self.claim {
+        if let Some(ReceiptClaim::Certified {
+            unit, assumptions, ..
+        }) = &self.claim
+        {
             texts.push(("claim", unit));
             texts.extend(assumptions.iter().map(|text| ("claim", text.as_str())));
         }
         if let Some(release) = &self.release {
-            texts.extend(release.warnings.iter().map(|text| ("release", text.as_str())));
+            texts.extend(
+                release
+                    .warnings
+                    .iter()
+                    .map(|text| ("release", text.as_str())),
+            );
         }
         for (field, text) in texts {
-            if text.is_empty() || text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control) {
+            if text.is_empty() || text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control)
+            {
                 return Err(ReceiptFault::Contradiction {
                     field,
                     problem: "a text has 1 to 1024 bytes and no control characters",
                 });
             }
         }
-        for (field, parts) in [("not_covered", &self.not_covered), ("kept_beside", &self.kept_beside)] {
+        for (field, parts) in [
+            ("not_covered", &self.not_covered),
+            ("kept_beside", &self.kept_beside),
+        ] {
             if parts.iter().any(|part| !is_code(&part.code)) {
-                let problem = "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
+                let problem =
+                    "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
                 return Err(ReceiptFault::Contradiction { field, problem });
             }
         }
@@ -316,7 +351,10 @@ impl Receipt {
             Some(ReceiptClaim::Certified { assumptions, .. }) => assumptions.len(),
             _ => 0,
         };
-        let warnings = self.release.as_ref().map_or(0, |release| release.warnings.len());
+        let warnings = self
+            .release
+            .as_ref()
+            .map_or(0, |release| release.warnings.len());
         for (what, size) in [
             ("audit", self.audit.len()),
             ("not_covered", self.not_covered.len()),
@@ -327,7 +365,11 @@ impl Receipt {
             ("release.warnings", warnings),
         ] {
             if size > MAX_LIST {
-                return Err(ReceiptFault::TooLarge { what, size, limit: MAX_LIST });
+                return Err(ReceiptFault::TooLarge {
+                    what,
+                    size,
+                    limit: MAX_LIST,
+                });
             }
         }
         Ok(())
@@ -337,17 +379,38 @@ impl Receipt {
         let mut numbers: Vec<(&'static str, f64)> = Vec::new();
         match &self.claim {
             Some(ReceiptClaim::Exact { tolerance }) => numbers.push(("claim", *tolerance)),
-            Some(ReceiptClaim::Certified { epsilon, delta, noise, budget, used, left, .. }) => {
-                numbers.extend([*epsilon, *delta, *noise, *budget, *used, *left].map(|n| ("claim", n)));
+            Some(ReceiptClaim::Certified {
+                epsilon,
+                delta,
+                noise,
+                budget,
+                used,
+                left,
+                ..
+            }) => {
+                numbers.extend(
+                    [*epsilon, *delta, *noise, *budget, *used, *left].map(|n| ("claim", n)),
+                );
             }
             Some(ReceiptClaim::Approximate {}) | None => {}
         }
         if let Some(bound) = &self.bound {
-            numbers.extend([bound.distance, bound.relative].into_iter().flatten().map(|n| ("bound", n)));
+            numbers.extend(
+                [bound.distance, bound.relative]
+                    .into_iter()
+                    .flatten()
+                    .map(|n| ("bound", n)),
+            );
         }
         if let Some(release) = &self.release {
             numbers.extend(release.noise.map(|n| ("release", n)));
-            if let Some(Calibration { epsilon, delta, sensitivity, .. }) = &release.calibration {
+            if let Some(Calibration {
+                epsilon,
+                delta,
+                sensitivity,
+                ..
+            }) = &release.calibration
+            {
                 numbers.extend(
                     [Some(*epsilon), Some(*delta), *sensitivity]
                         .into_iter()
@@ -355,10 +418,21 @@ impl Receipt {
                         .map(|n| ("release", n)),
                 );
             }
-            if let Some(PrivacySpent { delta, mu, epsilon, total, .. }) = &release.privacy {
+            if let Some(PrivacySpent {
+                delta,
+                mu,
+                epsilon,
+                total,
+                ..
+            }) = &release.privacy
+            {
                 numbers.extend([*delta, *mu, *epsilon].map(|n| ("release", n)));
-                numbers
-                    .extend(total.iter().flat_map(|total| [total.mu, total.epsilon]).map(|n| ("release", n)));
+                numbers.extend(
+                    total
+                        .iter()
+                        .flat_map(|total| [total.mu, total.epsilon])
+                        .map(|n| ("release", n)),
+                );
             }
         }
         for (field, number) in numbers {
@@ -370,8 +444,17 @@ impl Receipt {
             }
         }
         // What an audit measures may well be negative.
-        if self.audit.iter().flat_map(|a| [a.value, a.threshold]).flatten().any(|n| !n.is_finite()) {
-            return Err(ReceiptFault::Contradiction { field: "audit", problem: "must be a finite number" });
+        if self
+            .audit
+            .iter()
+            .flat_map(|a| [a.value, a.threshold])
+            .flatten()
+            .any(|n| !n.is_finite())
+        {
+            return Err(ReceiptFault::Contradiction {
+                field: "audit",
+                problem: "must be a finite number",
+            });
         }
         Ok(())
     }
@@ -381,7 +464,9 @@ impl Receipt {
 fn is_code(text: &str) -> bool {
     text.len() <= MAX_CODE_BYTES
         && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
 /// A 64-bit integer as a decimal string.
@@ -394,11 +479,16 @@ pub(crate) mod decimal {
 
     const BAD: &str = "a seed is a decimal integer below 2^64, in a string";
 
-    pub(super) fn serialize<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         value.map(|number| number.to_string()).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<u64>, D::Error> {
         read(Option::<String>::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(BAD))
     }
 
@@ -413,7 +503,10 @@ pub(crate) mod decimal {
     /// None for a text that is no seed.
     fn read(text: Option<String>) -> Option<Option<u64>> {
         let Some(text) = text else { return Some(None) };
-        text.parse::<u64>().ok().filter(|number| number.to_string() == text).map(Some)
+        text.parse::<u64>()
+            .ok()
+            .filter(|number| number.to_string() == text)
+            .map(Some)
     }
 }
 

@@ -31,7 +31,10 @@ struct ReceiptGroup {
 
 impl ReceiptGroup {
     fn on(previous: Option<LogHead>) -> ReceiptGroup {
-        ReceiptGroup { previous, ..ReceiptGroup::default() }
+        ReceiptGroup {
+            previous,
+            ..ReceiptGroup::default()
+        }
     }
 
     /// Counts the rows of one more receipt.
@@ -47,7 +50,10 @@ impl ReceiptGroup {
     /// The receipts of the group account for every row by which the training set grew or shrank.
     fn is_balanced(&self) -> bool {
         self.sizes.is_none_or(|(before, after)| {
-            before.checked_add(self.added).and_then(|sum| sum.checked_sub(self.removed)) == Some(after)
+            before
+                .checked_add(self.added)
+                .and_then(|sum| sum.checked_sub(self.removed))
+                == Some(after)
         })
     }
 }
@@ -107,12 +113,18 @@ impl LogReplay {
         self.check_trust(&signer, receipt.sequence)?;
         let sequence = receipt.sequence;
         if sequence != self.frontier.size() {
-            return Err(ReceiptFault::Sequence { stated: sequence, proven: self.frontier.size() });
+            return Err(ReceiptFault::Sequence {
+                stated: sequence,
+                proven: self.frontier.size(),
+            });
         }
         if let Some(origin) = &self.origin
             && *origin != receipt.origin
         {
-            return Err(ReceiptFault::Origin { receipt: receipt.origin.clone(), checkpoint: origin.clone() });
+            return Err(ReceiptFault::Origin {
+                receipt: receipt.origin.clone(),
+                checkpoint: origin.clone(),
+            });
         }
         self.origin = Some(receipt.origin.clone());
         // A receipt continues the group that is being read, or begins one on the head of all receipts before it.
@@ -127,21 +139,33 @@ impl LogReplay {
         let change = (receipt.training_set, receipt.parameters);
         match &self.last {
             None if change.0.before.is_some() || change.1.before.is_some() => {
-                return Err(ReceiptFault::Chain { sequence, what: "the log does not start with a fit" });
+                return Err(ReceiptFault::Chain {
+                    sequence,
+                    what: "the log does not start with a fit",
+                });
             }
             None => {}
             Some((set, parameters)) => {
                 if !follows(set, &change.0) {
-                    return Err(ReceiptFault::Chain { sequence, what: "the training set" });
+                    return Err(ReceiptFault::Chain {
+                        sequence,
+                        what: "the training set",
+                    });
                 }
                 if !follows(parameters, &change.1) {
-                    return Err(ReceiptFault::Chain { sequence, what: "the parameters" });
+                    return Err(ReceiptFault::Chain {
+                        sequence,
+                        what: "the parameters",
+                    });
                 }
             }
         }
         self.last = Some(change);
         if self.received_at > Some(receipt.times.received_at) {
-            return Err(ReceiptFault::Chain { sequence, what: "the time" });
+            return Err(ReceiptFault::Chain {
+                sequence,
+                what: "the time",
+            });
         }
         self.received_at = Some(receipt.times.received_at);
         self.scrub(receipt)?;
@@ -166,7 +190,10 @@ impl LogReplay {
             return Ok(());
         }
         let sequence = self.frontier.size().saturating_sub(1);
-        Err(ReceiptFault::Chain { sequence, what: "the rows of receipts written together" })
+        Err(ReceiptFault::Chain {
+            sequence,
+            what: "the rows of receipts written together",
+        })
     }
 
     /// A settle scrubs all rows that wait, and none that do not.
@@ -174,11 +201,17 @@ impl LogReplay {
         let sequence = receipt.sequence;
         let settle = receipt.kind == RequestKind::Settle && receipt.outcome == RequestOutcome::Done;
         if (settle || receipt.settles.is_some()) && receipt.settles != self.waiting.take() {
-            return Err(ReceiptFault::Chain { sequence, what: "the rows that wait to be scrubbed" });
+            return Err(ReceiptFault::Chain {
+                sequence,
+                what: "the rows that wait to be scrubbed",
+            });
         }
         if receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none() {
             let first = self.waiting.map_or(sequence, |run| run.first);
-            self.waiting = Some(SettledRun { first, last: sequence });
+            self.waiting = Some(SettledRun {
+                first,
+                last: sequence,
+            });
         }
         Ok(())
     }
@@ -192,25 +225,46 @@ impl LogReplay {
     pub fn finish(&mut self, note: &str) -> Result<LogCheckpoint, ReceiptFault> {
         self.finish_group()?;
         let checkpoint = LogCheckpoint::verify(note, &self.keys)?;
-        let signing = self.keys.keys().filter(|key| key.last.is_none()).map(|key| key.key.clone());
+        let signing = self
+            .keys
+            .keys()
+            .filter(|key| key.last.is_none())
+            .map(|key| key.key.clone());
         for key in signing.collect::<Vec<_>>() {
             self.check_trust(&key, checkpoint.size)?;
         }
         if !self.vouched {
-            let id = self.keys.keys().next().map_or(KeyId([0; 4]), |first| first.key.id());
-            return Err(ReceiptFault::UnknownKey { name: checkpoint.origin, id });
+            let id = self
+                .keys
+                .keys()
+                .next()
+                .map_or(KeyId([0; 4]), |first| first.key.id());
+            return Err(ReceiptFault::UnknownKey {
+                name: checkpoint.origin,
+                id,
+            });
         }
         if let Some(origin) = &self.origin
             && *origin != checkpoint.origin
         {
-            return Err(ReceiptFault::Origin { receipt: origin.clone(), checkpoint: checkpoint.origin });
+            return Err(ReceiptFault::Origin {
+                receipt: origin.clone(),
+                checkpoint: checkpoint.origin,
+            });
         }
         let head = self.frontier.head();
         if checkpoint.size != head.size {
-            return Err(ReceiptFault::ProofSize { proof: head.size, checkpoint: checkpoint.size });
+            return Err(ReceiptFault::ProofSize {
+                proof: head.size,
+                checkpoint: checkpoint.size,
+            });
         }
         if checkpoint.root != head.root {
-            return Err(ReceiptFault::Fork { size: head.size, first: head.root, second: checkpoint.root });
+            return Err(ReceiptFault::Fork {
+                size: head.size,
+                first: head.root,
+                second: checkpoint.root,
+            });
         }
         Ok(checkpoint)
     }

@@ -24,14 +24,20 @@ pub struct ConsistencyRule {
 pub(crate) fn check(receipt: &Receipt) -> Result<(), ReceiptFault> {
     match RULES.iter().find(|rule| !(rule.holds)(receipt)) {
         None => Ok(()),
-        Some(rule) => Err(ReceiptFault::Contradiction { field: rule.field, problem: rule.says }),
+        Some(rule) => Err(ReceiptFault::Contradiction {
+            field: rule.field,
+            problem: rule.says,
+        }),
     }
 }
 
 /// Whether rows of the model were exchanged, so that a new model was computed.
 fn is_change(receipt: &Receipt) -> bool {
     match receipt.kind {
-        RequestKind::Forget => matches!(receipt.outcome, RequestOutcome::Erased | RequestOutcome::Partial),
+        RequestKind::Forget => matches!(
+            receipt.outcome,
+            RequestOutcome::Erased | RequestOutcome::Partial
+        ),
         RequestKind::Fit
         | RequestKind::Learn
         | RequestKind::Amend
@@ -105,7 +111,8 @@ pub const RULES: &[ConsistencyRule] = &[
         field: "training_set",
         holds: |receipt| {
             let fit = receipt.kind == RequestKind::Fit;
-            fit == receipt.training_set.before.is_none() && fit == receipt.parameters.before.is_none()
+            fit == receipt.training_set.before.is_none()
+                && fit == receipt.parameters.before.is_none()
         },
     },
     ConsistencyRule {
@@ -114,7 +121,11 @@ pub const RULES: &[ConsistencyRule] = &[
         field: "kind",
         holds: |receipt| {
             let fit = receipt.kind == RequestKind::Fit && receipt.outcome == RequestOutcome::Done;
-            if receipt.sequence == 0 { fit } else { receipt.kind != RequestKind::Fit }
+            if receipt.sequence == 0 {
+                fit
+            } else {
+                receipt.kind != RequestKind::Fit
+            }
         },
     },
     ConsistencyRule {
@@ -125,8 +136,9 @@ pub const RULES: &[ConsistencyRule] = &[
         holds: |receipt| {
             let before = receipt.training_set.before.map_or(0, |state| state.count);
             let after = receipt.training_set.after.count;
-            let Some(expected) =
-                before.checked_add(receipt.rows.added).and_then(|sum| sum.checked_sub(receipt.rows.removed))
+            let Some(expected) = before
+                .checked_add(receipt.rows.added)
+                .and_then(|sum| sum.checked_sub(receipt.rows.removed))
             else {
                 return false;
             };
@@ -142,7 +154,9 @@ pub const RULES: &[ConsistencyRule] = &[
         says: "training sets of one root have one number of rows",
         field: "training_set",
         holds: |receipt| {
-            let Some(before) = receipt.training_set.before else { return true };
+            let Some(before) = receipt.training_set.before else {
+                return true;
+            };
             before.root != receipt.training_set.after.root || before == receipt.training_set.after
         },
     },
@@ -173,7 +187,14 @@ pub const RULES: &[ConsistencyRule] = &[
         field: "claim",
         holds: |receipt| match (&receipt.claim, &receipt.bound) {
             (Some(ReceiptClaim::Exact { .. }), bound) => {
-                matches!(bound, Some(DistanceBound { distance: Some(_), relative: Some(_), .. }))
+                matches!(
+                    bound,
+                    Some(DistanceBound {
+                        distance: Some(_),
+                        relative: Some(_),
+                        ..
+                    })
+                )
             }
             _ => true,
         },
@@ -185,7 +206,10 @@ pub const RULES: &[ConsistencyRule] = &[
         holds: |receipt| match (&receipt.claim, &receipt.bound) {
             (
                 Some(ReceiptClaim::Exact { tolerance }),
-                Some(DistanceBound { relative: Some(relative), .. }),
+                Some(DistanceBound {
+                    relative: Some(relative),
+                    ..
+                }),
             ) => relative <= tolerance,
             _ => true,
         },
@@ -227,7 +251,8 @@ pub const RULES: &[ConsistencyRule] = &[
         holds: |receipt| match &receipt.settles {
             None => true,
             Some(run) => {
-                let settle = receipt.kind == RequestKind::Settle && receipt.outcome == RequestOutcome::Done;
+                let settle =
+                    receipt.kind == RequestKind::Settle && receipt.outcome == RequestOutcome::Done;
                 settle && run.first <= run.last && run.last < receipt.sequence
             }
         },
@@ -252,7 +277,8 @@ pub const RULES: &[ConsistencyRule] = &[
                 .copies
                 .iter()
                 .filter(|copy| copy.kind == CopyKind::Version && copy.state == CopyState::Live);
-            live.into_iter().all(|copy| copy.parameters == receipt.parameters.after)
+            live.into_iter()
+                .all(|copy| copy.parameters == receipt.parameters.after)
         },
     },
     ConsistencyRule {
@@ -261,7 +287,9 @@ pub const RULES: &[ConsistencyRule] = &[
         field: "release",
         holds: |receipt| match receipt.kind {
             RequestKind::Policy => receipt.release.is_some(),
-            RequestKind::Export => receipt.outcome != RequestOutcome::Done || receipt.release.is_some(),
+            RequestKind::Export => {
+                receipt.outcome != RequestOutcome::Done || receipt.release.is_some()
+            }
             RequestKind::Forget => !is_change(receipt) || receipt.release.is_some(),
             _ => true,
         },
@@ -271,7 +299,8 @@ pub const RULES: &[ConsistencyRule] = &[
         says: "an audit that was done has results",
         field: "audit",
         holds: |receipt| {
-            let audit = receipt.kind == RequestKind::Audit && receipt.outcome == RequestOutcome::Done;
+            let audit =
+                receipt.kind == RequestKind::Audit && receipt.outcome == RequestOutcome::Done;
             !audit || !receipt.audit.is_empty()
         },
     },
@@ -280,9 +309,12 @@ pub const RULES: &[ConsistencyRule] = &[
         says: "only an export with calibrated noise says what it spends",
         field: "release",
         holds: |receipt| {
-            let Some(release) = &receipt.release else { return true };
+            let Some(release) = &receipt.release else {
+                return true;
+            };
             let noisy = release.noise.is_some_and(|deviation| deviation > 0.0);
-            let calibrated = receipt.kind == RequestKind::Export && noisy && release.calibration.is_some();
+            let calibrated =
+                receipt.kind == RequestKind::Export && noisy && release.calibration.is_some();
             release.privacy.is_none() || calibrated
         },
     },
@@ -291,10 +323,14 @@ pub const RULES: &[ConsistencyRule] = &[
         says: "an export spends no more than its calibration promises, at the same delta",
         field: "release",
         holds: |receipt| {
-            let calibration = receipt.release.as_ref().and_then(|release| release.calibration.as_ref());
+            let calibration = receipt
+                .release
+                .as_ref()
+                .and_then(|release| release.calibration.as_ref());
             match (spent(receipt), calibration) {
                 (Some(spent), Some(promised)) => {
-                    spent.delta == promised.delta && spent.epsilon <= promised.epsilon * (1.0 + 1e-6)
+                    spent.delta == promised.delta
+                        && spent.epsilon <= promised.epsilon * (1.0 + 1e-6)
                 }
                 _ => true,
             }
@@ -305,8 +341,12 @@ pub const RULES: &[ConsistencyRule] = &[
         says: "the total is no less than what one export spends, and counts at least one",
         field: "release",
         holds: |receipt| {
-            let Some(spent) = spent(receipt) else { return true };
-            let Some(total) = &spent.total else { return true };
+            let Some(spent) = spent(receipt) else {
+                return true;
+            };
+            let Some(total) = &spent.total else {
+                return true;
+            };
             total.mu >= spent.mu && total.epsilon >= spent.epsilon && total.releases > 0
         },
     },
@@ -328,7 +368,9 @@ pub const RULES: &[ConsistencyRule] = &[
         holds: |receipt| {
             let naming = matches!(receipt.kind, RequestKind::Fit | RequestKind::KeyRotation)
                 && receipt.outcome == RequestOutcome::Done;
-            let Some(change) = &receipt.keys else { return !naming };
+            let Some(change) = &receipt.keys else {
+                return !naming;
+            };
             naming && change.parse().is_ok_and(|keys| are_keys_of(receipt, &keys))
         },
     },
@@ -346,12 +388,19 @@ pub const RULES: &[ConsistencyRule] = &[
 
 /// Whether the keys that a fit or a rotation names are keys of its log, in their roles.
 fn are_keys_of(receipt: &Receipt, keys: &NamedKeys) -> bool {
-    let mut all =
-        [Some(&keys.by), keys.retired.as_ref(), Some(&keys.next), keys.recovery.as_ref()].into_iter();
+    let mut all = [
+        Some(&keys.by),
+        keys.retired.as_ref(),
+        Some(&keys.next),
+        keys.recovery.as_ref(),
+    ]
+    .into_iter();
     let roles = match &keys.retired {
         None => receipt.kind == RequestKind::Fit && keys.by == keys.next,
         Some(retired) => {
-            receipt.kind == RequestKind::KeyRotation && *retired != keys.next && keys.by != keys.next
+            receipt.kind == RequestKind::KeyRotation
+                && *retired != keys.next
+                && keys.by != keys.next
         }
     };
     roles

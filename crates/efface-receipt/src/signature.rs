@@ -23,7 +23,9 @@ use crate::{
 const ED25519: u8 = 1;
 const SECRET_PREFIX: &str = "PRIVATE+KEY+";
 /// What stands before the 32 bytes of a key in a SubjectPublicKeyInfo (RFC 8410).
-const SPKI_ED25519: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const SPKI_ED25519: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 
 /// The short name of a key. It tells keys apart; it does not stand for one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +64,8 @@ impl Serialize for KeyId {
 impl<'de> Deserialize<'de> for KeyId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyId, D::Error> {
         let text = String::deserialize(deserializer)?;
-        KeyId::parse(&text).ok_or_else(|| D::Error::custom("a key id is 8 lower-case hexadecimal digits"))
+        KeyId::parse(&text)
+            .ok_or_else(|| D::Error::custom("a key id is 8 lower-case hexadecimal digits"))
     }
 }
 
@@ -87,7 +90,9 @@ fn split_key(text: &str) -> Result<(&str, KeyId, Zeroizing<[u8; 32]>), ReceiptFa
         return Err(ReceiptFault::Key("expected name+id+base64"));
     };
     check_name(name)?;
-    let id = KeyId::parse(id).ok_or(ReceiptFault::Key("the id is not 8 lower-case hexadecimal digits"))?;
+    let id = KeyId::parse(id).ok_or(ReceiptFault::Key(
+        "the id is not 8 lower-case hexadecimal digits",
+    ))?;
     let bytes = Zeroizing::new(from_base64(code).ok_or(ReceiptFault::Key("bad base64"))?);
     match bytes.split_first() {
         Some((&ED25519, rest)) => {
@@ -114,12 +119,16 @@ impl PublicKey {
     /// From the 32 bytes of an Ed25519 key.
     pub fn from_bytes(name: &str, bytes: &[u8; 32]) -> Result<PublicKey, ReceiptFault> {
         check_name(name)?;
-        let key =
-            VerifyingKey::from_bytes(bytes).map_err(|_| ReceiptFault::Key("not a point of the curve"))?;
+        let key = VerifyingKey::from_bytes(bytes)
+            .map_err(|_| ReceiptFault::Key("not a point of the curve"))?;
         if key.is_weak() {
             return Err(ReceiptFault::Key("a weak point: anyone could sign for it"));
         }
-        Ok(PublicKey { name: name.to_owned(), id: KeyId::of(name, &key), key })
+        Ok(PublicKey {
+            name: name.to_owned(),
+            id: KeyId::of(name, &key),
+            key,
+        })
     }
 
     /// Reads `name+id+base64`.
@@ -127,7 +136,9 @@ impl PublicKey {
         let (name, id, bytes) = split_key(text)?;
         let key = PublicKey::from_bytes(name, &bytes)?;
         if key.id != id {
-            return Err(ReceiptFault::Key("the id does not belong to this name and key"));
+            return Err(ReceiptFault::Key(
+                "the id does not belong to this name and key",
+            ));
         }
         Ok(key)
     }
@@ -141,7 +152,10 @@ impl PublicKey {
     pub fn to_pem(&self) -> String {
         let mut der = SPKI_ED25519.to_vec();
         der.extend_from_slice(self.key.as_bytes());
-        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", base64(&der))
+        format!(
+            "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+            base64(&der)
+        )
     }
 
     /// Its name.
@@ -187,7 +201,11 @@ impl SecretKey {
         check_name(name)?;
         let key = SigningKey::from_bytes(seed);
         let verifying = key.verifying_key();
-        let public = PublicKey { name: name.to_owned(), id: KeyId::of(name, &verifying), key: verifying };
+        let public = PublicKey {
+            name: name.to_owned(),
+            id: KeyId::of(name, &verifying),
+            key: verifying,
+        };
         Ok(SecretKey { key, public })
     }
 
@@ -199,7 +217,9 @@ impl SecretKey {
         let (name, id, seed) = split_key(rest)?;
         let secret = SecretKey::from_seed(name, &seed)?;
         if secret.id() != id {
-            return Err(ReceiptFault::Key("the id does not belong to this name and key"));
+            return Err(ReceiptFault::Key(
+                "the id does not belong to this name and key",
+            ));
         }
         Ok(secret)
     }
@@ -210,7 +230,9 @@ impl SecretKey {
         bytes[0] = ED25519;
         bytes[1..].copy_from_slice(self.key.as_bytes());
         // Room for all of it: growing would leave copies behind.
-        let mut text = Zeroizing::new(String::with_capacity(SECRET_PREFIX.len() + self.name().len() + 64));
+        let mut text = Zeroizing::new(String::with_capacity(
+            SECRET_PREFIX.len() + self.name().len() + 64,
+        ));
         text.push_str(SECRET_PREFIX);
         text.push_str(self.name());
         text.push('+');

@@ -19,7 +19,10 @@ const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1135
 const TST_INFO: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4");
 
 /// The tag around what a token holds.
-const OUTER: Tag = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };
+const OUTER: Tag = Tag::ContextSpecific {
+    constructed: true,
+    number: TagNumber(0),
+};
 
 const BAD: ReceiptFault = ReceiptFault::Stamp("it is no RFC 3161 time stamp in DER");
 
@@ -72,11 +75,21 @@ pub fn stamp_request(signature: &Signature, nonce: &[u8; 8]) -> Result<Vec<u8>, 
     let unwritable = |_| ReceiptFault::Stamp("the request cannot be written");
     let null = AnyRef::new(Tag::Null, &[]).map_err(unwritable)?;
     let imprint = MessageImprint {
-        algorithm: AlgorithmName { algorithm: SHA256, parameters: Some(null) },
+        algorithm: AlgorithmName {
+            algorithm: SHA256,
+            parameters: Some(null),
+        },
         hashed: OctetStringRef::new(&imprint).map_err(unwritable)?,
     };
     let nonce = UintRef::new(nonce).map_err(unwritable)?;
-    StampRequest { version: 1, imprint, nonce, certificates: true }.to_der().map_err(unwritable)
+    StampRequest {
+        version: 1,
+        imprint,
+        nonce,
+        certificates: true,
+    }
+    .to_der()
+    .map_err(unwritable)
 }
 
 impl TimeStamp {
@@ -84,14 +97,23 @@ impl TimeStamp {
     pub fn parse(bytes: &[u8]) -> Result<TimeStamp, ReceiptFault> {
         if bytes.len() > MAX_STAMP_BYTES {
             let size = bytes.len();
-            return Err(ReceiptFault::TooLarge { what: "the time stamp", size, limit: MAX_STAMP_BYTES });
+            return Err(ReceiptFault::TooLarge {
+                what: "the time stamp",
+                size,
+                limit: MAX_STAMP_BYTES,
+            });
         }
         let whole = AnyRef::from_der(bytes).map_err(|_| BAD)?;
         let parts = inside(&[whole], 0, Tag::Sequence)?;
         let mut token = whole;
-        if parts.first().is_some_and(|first| first.tag() == Tag::Sequence) {
+        if parts
+            .first()
+            .is_some_and(|first| first.tag() == Tag::Sequence)
+        {
             // An answer: its status, and the token where it was granted.
-            let status = items(parts[0])?.first().and_then(|status| status.decode_as::<u8>().ok());
+            let status = items(parts[0])?
+                .first()
+                .and_then(|status| status.decode_as::<u8>().ok());
             if !matches!(status, Some(0 | 1)) {
                 return Err(ReceiptFault::Stamp("the authority did not grant it"));
             }
@@ -106,7 +128,9 @@ impl TimeStamp {
         if !kinds_fit || content.len() != 2 || wrapped.len() != 2 || text.len() != 1 {
             return Err(BAD);
         }
-        let [_version, _policy, imprint, _serial, time, rest @ ..] = info.as_slice() else { return Err(BAD) };
+        let [_version, _policy, imprint, _serial, time, rest @ ..] = info.as_slice() else {
+            return Err(BAD);
+        };
         let imprint = imprint.decode_as::<MessageImprint<'_>>().map_err(|_| BAD)?;
         if imprint.algorithm.algorithm != SHA256 {
             return Err(ReceiptFault::Stamp("its hash is not SHA-256"));
@@ -128,21 +152,25 @@ impl TimeStamp {
         if self.imprint == stamp_imprint(signature) {
             Ok(())
         } else {
-            Err(ReceiptFault::Stamp("it is of something else than this receipt"))
+            Err(ReceiptFault::Stamp(
+                "it is of something else than this receipt",
+            ))
         }
     }
 
     /// Whether the stamp answers this request and no other.
     pub fn answers(&self, request: &[u8]) -> Result<(), ReceiptFault> {
-        let request =
-            StampRequest::from_der(request).map_err(|_| ReceiptFault::Stamp("it is no request in DER"))?;
+        let request = StampRequest::from_der(request)
+            .map_err(|_| ReceiptFault::Stamp("it is no request in DER"))?;
         let asked = unsigned(request.nonce.as_bytes());
         if self.nonce.as_deref() == Some(asked)
             && request.imprint.hashed.as_bytes() == self.imprint.as_bytes()
         {
             Ok(())
         } else {
-            Err(ReceiptFault::Stamp("it answers another request: hash or nonce differ"))
+            Err(ReceiptFault::Stamp(
+                "it answers another request: hash or nonce differ",
+            ))
         }
     }
 }

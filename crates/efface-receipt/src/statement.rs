@@ -24,7 +24,10 @@ pub struct SignedReceipt {
 
 impl SignedReceipt {
     /// Signs a receipt that names this key as its origin and key id.
-    pub fn sign(receipt: Receipt, signer: &dyn ReceiptSigner) -> Result<SignedReceipt, ReceiptFault> {
+    pub fn sign(
+        receipt: Receipt,
+        signer: &dyn ReceiptSigner,
+    ) -> Result<SignedReceipt, ReceiptFault> {
         Ok(Self::sign_leaf(receipt, signer)?.0)
     }
 
@@ -36,7 +39,10 @@ impl SignedReceipt {
         receipt.check()?;
         let key = signer.public_key();
         if receipt.origin != key.name() || receipt.key_id != key.id() {
-            return Err(ReceiptFault::UnknownKey { name: receipt.origin, id: receipt.key_id });
+            return Err(ReceiptFault::UnknownKey {
+                name: receipt.origin,
+                id: receipt.key_id,
+            });
         }
         let payload = payload(&receipt)?;
         let part = part(&receipt, &payload);
@@ -52,7 +58,10 @@ impl SignedReceipt {
     }
 
     /// The same, with an unprotected header: what belongs to a receipt and is not part of the leaf.
-    pub(crate) fn to_bytes_with(&self, unprotected: coset::Header) -> Result<Vec<u8>, ReceiptFault> {
+    pub(crate) fn to_bytes_with(
+        &self,
+        unprotected: coset::Header,
+    ) -> Result<Vec<u8>, ReceiptFault> {
         let payload = payload(&self.receipt)?;
         part(&self.receipt, &payload).write(self.receipt.key_id, &self.signature, unprotected)
     }
@@ -62,28 +71,44 @@ impl SignedReceipt {
         // The COSE form adds two headers and a signature to the JSON.
         let limit = MAX_RECEIPT_BYTES + 1024;
         if bytes.len() > limit {
-            return Err(ReceiptFault::TooLarge { what: "the signed receipt", size: bytes.len(), limit });
+            return Err(ReceiptFault::TooLarge {
+                what: "the signed receipt",
+                size: bytes.len(),
+                limit,
+            });
         }
         let message = ReadMessage::parse(bytes)?;
         let signed = SignedReceipt::from_message(&message)?;
         // The payload was compared with the one form of this receipt.
         let part = part(&signed.receipt, message.payload().unwrap_or_default());
         // There is one way to write it: what reads the same and is written otherwise was not written by a signer.
-        if part.write(signed.receipt.key_id, &signed.signature, coset::Header::default())? != bytes {
-            return Err(ReceiptFault::Encoding("it is not written in the one way of a signed receipt"));
+        if part.write(
+            signed.receipt.key_id,
+            &signed.signature,
+            coset::Header::default(),
+        )? != bytes
+        {
+            return Err(ReceiptFault::Encoding(
+                "it is not written in the one way of a signed receipt",
+            ));
         }
         Ok(signed)
     }
 
     /// The receipt in a message. The caller compares the bytes with those that would be written.
     pub(crate) fn from_message(message: &ReadMessage) -> Result<SignedReceipt, ReceiptFault> {
-        let payload = message.payload().ok_or(ReceiptFault::Encoding("it has no payload"))?;
+        let payload = message
+            .payload()
+            .ok_or(ReceiptFault::Encoding("it has no payload"))?;
         let receipt: Receipt = canonical::from_bytes(payload, "the receipt", MAX_RECEIPT_BYTES)?;
         // A null that was left out reads the same but is not the one form that gets signed.
         if canonical::write(&receipt.to_json())? != payload {
             return Err(ReceiptFault::Schema("a field is missing".to_owned()));
         }
-        Ok(SignedReceipt { receipt, signature: message.signature()? })
+        Ok(SignedReceipt {
+            receipt,
+            signature: message.signature()?,
+        })
     }
 
     /// The hash of this receipt as a leaf of the log.
@@ -94,7 +119,11 @@ impl SignedReceipt {
     /// Checks the receipt itself and its signature; gives the key that signed.
     pub fn verify<'k>(&self, keys: &'k KeyRing) -> Result<&'k PublicKey, ReceiptFault> {
         self.receipt.check()?;
-        let key = keys.active(&self.receipt.origin, self.receipt.key_id, self.receipt.sequence)?;
+        let key = keys.active(
+            &self.receipt.origin,
+            self.receipt.key_id,
+            self.receipt.sequence,
+        )?;
         self.verify_by(key)?;
         Ok(key)
     }
@@ -102,12 +131,20 @@ impl SignedReceipt {
     /// Checks the signature with one key, whether trusted or not.
     pub(crate) fn verify_by(&self, key: &PublicKey) -> Result<(), ReceiptFault> {
         let message = part(&self.receipt, &payload(&self.receipt)?).message(self.receipt.key_id);
-        if key.verifies(&message, &self.signature) { Ok(()) } else { Err(ReceiptFault::ReceiptSignature) }
+        if key.verifies(&message, &self.signature) {
+            Ok(())
+        } else {
+            Err(ReceiptFault::ReceiptSignature)
+        }
     }
 }
 
 fn part<'a>(receipt: &'a Receipt, payload: &'a [u8]) -> SignedPart<'a> {
-    SignedPart::Statement { payload, origin: &receipt.origin, id: &receipt.id }
+    SignedPart::Statement {
+        payload,
+        origin: &receipt.origin,
+        id: &receipt.id,
+    }
 }
 
 /// The canonical JSON of a receipt.
@@ -115,7 +152,11 @@ fn payload(receipt: &Receipt) -> Result<Vec<u8>, ReceiptFault> {
     let payload = canonical::write(&receipt.to_json())?;
     if payload.len() > MAX_RECEIPT_BYTES {
         let size = payload.len();
-        return Err(ReceiptFault::TooLarge { what: "the receipt", size, limit: MAX_RECEIPT_BYTES });
+        return Err(ReceiptFault::TooLarge {
+            what: "the receipt",
+            size,
+            limit: MAX_RECEIPT_BYTES,
+        });
     }
     Ok(payload)
 }

@@ -7,7 +7,10 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// Two lower-case digits a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 /// Reads lower-case digits; None for anything else, and for another length.
@@ -52,12 +55,15 @@ mod tests {
             assert_eq!(hex(&bytes), data_encoding::HEXLOWER.encode(&bytes));
         }
         assert_eq!(from_hex("00ff10"), Some([0, 255, 16]));
-        for bad in ["00FF10", "00ff1", "00ff1g", "00ff1000", "00ff1é", "", " 0ff10"] {
+        for bad in [
+            "00FF10", "00ff1", "00ff1g", "00ff1000", "00ff1é", "", " 0ff10",
+        ] {
             assert_eq!(from_hex::<3>(bad), None, "{bad}");
         }
-        for bad in
-            ["AA", "AA=", "AB==", "AAB=", "A===", "AAAA=", "AA==AA==", "AA-_", "AAA A", "AAAA\n", "=", "AA=A"]
-        {
+        for bad in [
+            "AA", "AA=", "AB==", "AAB=", "A===", "AAAA=", "AA==AA==", "AA-_", "AAA A", "AAAA\n",
+            "=", "AA=A",
+        ] {
             assert_eq!(from_base64(bad), None, "{bad}");
         }
     }

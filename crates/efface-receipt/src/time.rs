@@ -19,7 +19,9 @@ const END: i64 = 2_932_897 * DAY;
 impl Time {
     /// From milliseconds since 1970-01-01T00:00:00Z; None outside the years 0000 to 9999.
     pub fn from_unix_milliseconds(milliseconds: i64) -> Option<Time> {
-        (FIRST..END).contains(&milliseconds).then_some(Time { milliseconds })
+        (FIRST..END)
+            .contains(&milliseconds)
+            .then_some(Time { milliseconds })
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -34,10 +36,10 @@ impl Time {
             return None;
         }
         let number = |from: usize, to: usize| -> Option<i64> {
-            bytes
-                .get(from..to)?
-                .iter()
-                .try_fold(0i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
+            bytes.get(from..to)?.iter().try_fold(0i64, |sum, byte| {
+                byte.is_ascii_digit()
+                    .then(|| sum * 10 + i64::from(byte - b'0'))
+            })
         };
         let year = number(0, 4)?;
         let month = number(5, 7)?;
@@ -69,11 +71,16 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
@@ -86,7 +93,10 @@ impl fmt::Display for Time {
         let hour = seconds / 3600;
         let minute = seconds / 60 % 60;
         let second = seconds % 60;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"
+        )
     }
 }
 
@@ -105,7 +115,8 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Time::parse(&text).ok_or_else(|| D::Error::custom("a time is written like 2026-03-02T09:15:00.250Z"))
+        Time::parse(&text)
+            .ok_or_else(|| D::Error::custom("a time is written like 2026-03-02T09:15:00.250Z"))
     }
 }
 

@@ -47,11 +47,17 @@ pub struct SetNode {
 
 impl SetNode {
     /// No key.
-    pub const EMPTY: SetNode = SetNode { hash: Hash([0; 32]), count: 0 };
+    pub const EMPTY: SetNode = SetNode {
+        hash: Hash([0; 32]),
+        count: 0,
+    };
 
     /// One key.
     pub fn leaf(key: &Hash) -> SetNode {
-        SetNode { hash: hash_parts(&[&[0], key.as_bytes()]), count: 1 }
+        SetNode {
+            hash: hash_parts(&[&[0], key.as_bytes()]),
+            count: 1,
+        }
     }
 
     /// The node above two others.
@@ -69,7 +75,10 @@ impl SetNode {
 
     /// What a receipt says of a set whose topmost node this is.
     pub fn state(&self) -> SetState {
-        SetState { root: seal(&self.hash, self.count), count: self.count }
+        SetState {
+            root: seal(&self.hash, self.count),
+            count: self.count,
+        }
     }
 
     /// 40 bytes, for a store: the count in 8 bytes, then the hash.
@@ -87,7 +96,10 @@ impl SetNode {
         let mut hash = [0; 32];
         count.copy_from_slice(&bytes[..8]);
         hash.copy_from_slice(&bytes[8..]);
-        SetNode { hash: Hash(hash), count: u64::from_be_bytes(count) }
+        SetNode {
+            hash: Hash(hash),
+            count: u64::from_be_bytes(count),
+        }
     }
 }
 
@@ -96,7 +108,9 @@ fn seal(top: &Hash, count: u64) -> Hash {
 }
 
 fn bit(key: &Hash, depth: u32) -> bool {
-    key.0.get((depth / 8) as usize).is_some_and(|byte| byte >> (7 - depth % 8) & 1 == 1)
+    key.0
+        .get((depth / 8) as usize)
+        .is_some_and(|byte| byte >> (7 - depth % 8) & 1 == 1)
 }
 
 /// The node over sorted keys that share their first `depth` bits.
@@ -145,7 +159,9 @@ impl SetCells for BTreeMap<u64, SetNode> {
     type Error = ReceiptFault;
 
     fn get(&self, cell: u64) -> Result<SetNode, ReceiptFault> {
-        Ok(BTreeMap::get(self, &cell).copied().unwrap_or(SetNode::EMPTY))
+        Ok(BTreeMap::get(self, &cell)
+            .copied()
+            .unwrap_or(SetNode::EMPTY))
     }
 
     fn set(&mut self, cell: u64, node: SetNode) -> Result<(), ReceiptFault> {
@@ -162,7 +178,10 @@ pub fn bits_for(count: u64) -> u32 {
 
 /// The bucket of a key.
 pub fn bucket(key: &Hash, bits: u32) -> u64 {
-    let first = key.0.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    let first = key
+        .0
+        .first_chunk::<8>()
+        .map_or(0, |bytes| u64::from_be_bytes(*bytes));
     first.checked_shr(64 - bits.min(64)).unwrap_or(0)
 }
 
@@ -196,8 +215,10 @@ pub fn update<C: SetCells>(
     if bits > 32 || buckets.iter().any(|(bucket, _)| bucket >> bits != 0) {
         return Err(ReceiptFault::SetOrder.into());
     }
-    let mut changed: BTreeMap<u64, SetNode> =
-        buckets.iter().map(|(bucket, node)| ((1u64 << bits) + bucket, *node)).collect();
+    let mut changed: BTreeMap<u64, SetNode> = buckets
+        .iter()
+        .map(|(bucket, node)| ((1u64 << bits) + bucket, *node))
+        .collect();
     for _ in 0..bits {
         let mut above = BTreeMap::new();
         for (&cell, &node) in &changed {
@@ -206,7 +227,10 @@ pub fn update<C: SetCells>(
         for &cell in changed.keys() {
             let parent = cell / 2;
             if let Entry::Vacant(entry) = above.entry(parent) {
-                entry.insert(SetNode::join(&cells.get(parent * 2)?, &cells.get(parent * 2 + 1)?));
+                entry.insert(SetNode::join(
+                    &cells.get(parent * 2)?,
+                    &cells.get(parent * 2 + 1)?,
+                ));
             }
         }
         changed = above;
@@ -223,7 +247,13 @@ pub fn build<C: SetCells>(
     bits: u32,
     keys: impl IntoIterator<Item = Result<Hash, C::Error>>,
 ) -> Result<SetState, C::Error> {
-    fold(bits, keys, |cell, node| if node == SetNode::EMPTY { Ok(()) } else { cells.set(cell, node) })
+    fold(bits, keys, |cell, node| {
+        if node == SetNode::EMPTY {
+            Ok(())
+        } else {
+            cells.set(cell, node)
+        }
+    })
 }
 
 /// Shows every cell over all keys in order, each after those below it. The keys of one bucket and a node for each level are in
@@ -266,7 +296,11 @@ impl SetFold {
         if bits > 32 {
             return Err(ReceiptFault::SetOrder);
         }
-        Ok(Self { bits, number: 0, waiting: vec![SetNode::EMPTY; bits as usize + 1] })
+        Ok(Self {
+            bits,
+            number: 0,
+            waiting: vec![SetNode::EMPTY; bits as usize + 1],
+        })
     }
 
     /// Takes the node of the next bucket; shows its cell and those above that it completes.
@@ -323,7 +357,10 @@ impl MembershipProof {
         for depth in 0..bits {
             if cells.get(cell)?.count < 2 {
                 let (low, high) = range(key, depth);
-                return Ok(MembershipProof { path, end: keys_between(&low, &high)?.first().copied() });
+                return Ok(MembershipProof {
+                    path,
+                    end: keys_between(&low, &high)?.first().copied(),
+                });
             }
             let side = u64::from(bit(key, depth));
             path.push(cells.get(cell * 2 + (1 - side))?.hash);
@@ -335,12 +372,19 @@ impl MembershipProof {
         let mut depth = bits;
         while keys.len() > 1 {
             let (left, right) = keys.split_at(keys.partition_point(|k| !bit(k, depth)));
-            let (near, far) = if bit(key, depth) { (right, left) } else { (left, right) };
+            let (near, far) = if bit(key, depth) {
+                (right, left)
+            } else {
+                (left, right)
+            };
             path.push(over(far, depth + 1).hash);
             keys = near;
             depth += 1;
         }
-        Ok(MembershipProof { path, end: keys.first().copied() })
+        Ok(MembershipProof {
+            path,
+            end: keys.first().copied(),
+        })
     }
 
     /// Whether the key is in the set; an error when the proof does not lead to the set's root.
@@ -355,9 +399,16 @@ impl MembershipProof {
         {
             return Err(ReceiptFault::Membership);
         }
-        let mut hash = self.end.as_ref().map_or(SetNode::EMPTY.hash, |end| SetNode::leaf(end).hash);
+        let mut hash = self
+            .end
+            .as_ref()
+            .map_or(SetNode::EMPTY.hash, |end| SetNode::leaf(end).hash);
         for (d, beside) in self.path.iter().enumerate().rev() {
-            hash = if bit(key, d as u32) { node_hash(beside, &hash) } else { node_hash(&hash, beside) };
+            hash = if bit(key, d as u32) {
+                node_hash(beside, &hash)
+            } else {
+                node_hash(&hash, beside)
+            };
         }
         if seal(&hash, state.count) != state.root {
             return Err(ReceiptFault::Membership);

@@ -38,8 +38,16 @@ pub struct WitnessKey {
 impl WitnessKey {
     /// The key of a witness that signs with this Ed25519 key.
     pub fn new(key: PublicKey) -> WitnessKey {
-        let Hash(hash) = hash_parts(&[key.name().as_bytes(), b"\n", &[COSIGNATURE], &key.to_bytes()]);
-        WitnessKey { key, id: KeyId([hash[0], hash[1], hash[2], hash[3]]) }
+        let Hash(hash) = hash_parts(&[
+            key.name().as_bytes(),
+            b"\n",
+            &[COSIGNATURE],
+            &key.to_bytes(),
+        ]);
+        WitnessKey {
+            key,
+            id: KeyId([hash[0], hash[1], hash[2], hash[3]]),
+        }
     }
 
     /// Reads `name+id+base64`.
@@ -50,13 +58,17 @@ impl WitnessKey {
             return Err(BAD);
         };
         let bytes = from_base64(code).ok_or(BAD)?;
-        let Some((&COSIGNATURE, key)) = bytes.split_first() else { return Err(BAD) };
+        let Some((&COSIGNATURE, key)) = bytes.split_first() else {
+            return Err(BAD);
+        };
         let key = <[u8; 32]>::try_from(key).map_err(|_| BAD)?;
         let key = WitnessKey::new(PublicKey::from_bytes(name, &key)?);
         if KeyId::parse(id) == Some(key.id) {
             Ok(key)
         } else {
-            Err(ReceiptFault::Key("the id does not belong to this name and key"))
+            Err(ReceiptFault::Key(
+                "the id does not belong to this name and key",
+            ))
         }
     }
 
@@ -71,7 +83,11 @@ impl WitnessKey {
         let time = u64::from_be_bytes(*time);
         let signature = Signature(<[u8; 64]>::try_from(signature).ok()?);
         let in_range = time <= i64::MAX as u64;
-        (in_range && self.key.verifies(message(body, time).as_bytes(), &signature)).then_some(time)
+        (in_range
+            && self
+                .key
+                .verifies(message(body, time).as_bytes(), &signature))
+        .then_some(time)
     }
 }
 
@@ -126,14 +142,22 @@ impl WitnessQuorum {
     pub fn new(witnesses: Vec<WitnessKey>, needed: usize) -> Result<WitnessQuorum, ReceiptFault> {
         let mut different: Vec<WitnessKey> = Vec::new();
         for witness in witnesses {
-            if different.iter().all(|known| known.key.to_bytes() != witness.key.to_bytes()) {
+            if different
+                .iter()
+                .all(|known| known.key.to_bytes() != witness.key.to_bytes())
+            {
                 different.push(witness);
             }
         }
         if needed == 0 || needed > different.len() {
-            return Err(ReceiptFault::Key("a quorum is at least one witness and at most all of them"));
+            return Err(ReceiptFault::Key(
+                "a quorum is at least one witness and at most all of them",
+            ));
         }
-        Ok(WitnessQuorum { witnesses: different, needed })
+        Ok(WitnessQuorum {
+            witnesses: different,
+            needed,
+        })
     }
 
     /// Reads keys of witnesses, one a line; empty lines are passed over. Without a number all of them are needed.
@@ -151,14 +175,24 @@ impl WitnessQuorum {
         let mut found: Vec<WitnessedHead> = Vec::new();
         for line in lines {
             let named = |key: &&WitnessKey| key.name() == line.name && key.id == line.id;
-            let Some(key) = self.witnesses.iter().find(named) else { continue };
-            let time = key.time_of(body, &line.signature).ok_or(ReceiptFault::Cosignature)?;
+            let Some(key) = self.witnesses.iter().find(named) else {
+                continue;
+            };
+            let time = key
+                .time_of(body, &line.signature)
+                .ok_or(ReceiptFault::Cosignature)?;
             if found.iter().all(|head| head.witness != line.name) {
-                found.push(WitnessedHead { witness: line.name, time });
+                found.push(WitnessedHead {
+                    witness: line.name,
+                    time,
+                });
             }
         }
         if found.len() < self.needed {
-            return Err(ReceiptFault::Quorum { found: found.len(), needed: self.needed });
+            return Err(ReceiptFault::Quorum {
+                found: found.len(),
+                needed: self.needed,
+            });
         }
         Ok(found)
     }
@@ -166,16 +200,32 @@ impl WitnessQuorum {
     /// A checkpoint with those of some signature lines that are by these witnesses and hold.
     pub fn attach(&self, note: &str, lines: &str) -> Result<String, ReceiptFault> {
         let mut attached = note.to_owned();
-        for line in lines.lines().filter(|line| !line.is_empty() && !note.contains(line)) {
+        for line in lines
+            .lines()
+            .filter(|line| !line.is_empty() && !note.contains(line))
+        {
             let with = format!("{attached}{line}\n");
-            let alone = format!("{}{line}\n", &note[..note.rfind("\n\n").map_or(0, |cut| cut + 2)]);
-            let one = WitnessQuorum { witnesses: self.witnesses.clone(), needed: 1 };
+            let alone = format!(
+                "{}{line}\n",
+                &note[..note.rfind("\n\n").map_or(0, |cut| cut + 2)]
+            );
+            let one = WitnessQuorum {
+                witnesses: self.witnesses.clone(),
+                needed: 1,
+            };
             if one.verify(&alone).is_ok() {
                 attached = with;
             }
         }
         note::read(&attached)?;
-        if attached == note { Err(ReceiptFault::Quorum { found: 0, needed: 1 }) } else { Ok(attached) }
+        if attached == note {
+            Err(ReceiptFault::Quorum {
+                found: 0,
+                needed: 1,
+            })
+        } else {
+            Ok(attached)
+        }
     }
 }
 
@@ -193,12 +243,20 @@ pub struct CheckpointRequest {
 impl CheckpointRequest {
     /// From a proof between two sizes of a log, and the newer head.
     pub fn new(proof: ConsistencyProof, checkpoint: String) -> CheckpointRequest {
-        CheckpointRequest { old: proof.old, path: proof.path, checkpoint }
+        CheckpointRequest {
+            old: proof.old,
+            path: proof.path,
+            checkpoint,
+        }
     }
 
     /// The text that is sent.
     pub fn to_text(&self) -> String {
-        let lines: String = self.path.iter().map(|hash| format!("{}\n", base64(hash.as_bytes()))).collect();
+        let lines: String = self
+            .path
+            .iter()
+            .map(|hash| format!("{}\n", base64(hash.as_bytes())))
+            .collect();
         format!("old {}\n{lines}\n{}", self.old, self.checkpoint)
     }
 
@@ -209,11 +267,18 @@ impl CheckpointRequest {
         );
         if text.len() > 2 * MAX_NOTE_BYTES {
             let size = text.len();
-            return Err(ReceiptFault::TooLarge { what: "the request", size, limit: 2 * MAX_NOTE_BYTES });
+            return Err(ReceiptFault::TooLarge {
+                what: "the request",
+                size,
+                limit: 2 * MAX_NOTE_BYTES,
+            });
         }
         let (head, checkpoint) = text.split_once("\n\n").ok_or(BAD)?;
         let mut lines = head.split('\n');
-        let size = lines.next().and_then(|line| line.strip_prefix("old ")).ok_or(BAD)?;
+        let size = lines
+            .next()
+            .and_then(|line| line.strip_prefix("old "))
+            .ok_or(BAD)?;
         let old: u64 = size.parse().map_err(|_| BAD)?;
         if old.to_string() != size {
             return Err(BAD);
@@ -226,7 +291,11 @@ impl CheckpointRequest {
         if path.len() > MOST_HASHES {
             return Err(BAD);
         }
-        Ok(CheckpointRequest { old, path, checkpoint: checkpoint.to_owned() })
+        Ok(CheckpointRequest {
+            old,
+            path,
+            checkpoint: checkpoint.to_owned(),
+        })
     }
 }
 
@@ -285,12 +354,18 @@ impl WitnessState {
     /// Watches a log from now on, or takes newer keys of one that is watched. All keys must bear one name.
     pub fn watch(&mut self, keys: &KeyRing) -> Result<String, ReceiptFault> {
         let mut names = keys.keys().map(|key| key.key.name());
-        let origin = names.next().ok_or(ReceiptFault::Key("there is no key"))?.to_owned();
+        let origin = names
+            .next()
+            .ok_or(ReceiptFault::Key("there is no key"))?
+            .to_owned();
         if names.any(|name| name != origin) {
             return Err(ReceiptFault::Key("the keys are of several logs"));
         }
         let keys: String = keys.keys().map(|key| format!("{key}\n")).collect();
-        let nothing = LogHead { size: 0, root: sha256(b"") };
+        let nothing = LogHead {
+            size: 0,
+            root: sha256(b""),
+        };
         let head = self.logs.get(&origin).map_or(nothing, |log| log.head);
         self.logs.insert(origin.clone(), WatchedLog { keys, head });
         Ok(origin)
@@ -298,7 +373,9 @@ impl WitnessState {
 
     /// The size of every log that is watched, as it was signed last.
     pub fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.logs.iter().map(|(origin, log)| (origin.as_str(), log.head.size))
+        self.logs
+            .iter()
+            .map(|(origin, log)| (origin.as_str(), log.head.size))
     }
 
     /// Judges a request. The state must be kept before the signature line is given away.
@@ -308,25 +385,39 @@ impl WitnessState {
         time: u64,
         signer: &dyn ReceiptSigner,
     ) -> Result<String, WitnessRefusal> {
-        let seen =
-            LogCheckpoint::parse_unverified(&request.checkpoint).map_err(WitnessRefusal::BadRequest)?;
+        let seen = LogCheckpoint::parse_unverified(&request.checkpoint)
+            .map_err(WitnessRefusal::BadRequest)?;
         let Some(log) = self.logs.get_mut(&seen.origin) else {
             return Err(WitnessRefusal::UnknownLog(seen.origin));
         };
         let keys = KeyRing::parse(&log.keys).map_err(WitnessRefusal::Unsigned)?;
-        let head = LogCheckpoint::verify(&request.checkpoint, &keys).map_err(WitnessRefusal::Unsigned)?;
+        let head =
+            LogCheckpoint::verify(&request.checkpoint, &keys).map_err(WitnessRefusal::Unsigned)?;
         if request.old > head.size {
-            let fault = ReceiptFault::Shrunk { old: request.old, new: head.size };
+            let fault = ReceiptFault::Shrunk {
+                old: request.old,
+                new: head.size,
+            };
             return Err(WitnessRefusal::BadRequest(fault));
         }
         if request.old != log.head.size {
-            return Err(WitnessRefusal::Conflict { size: log.head.size });
+            return Err(WitnessRefusal::Conflict {
+                size: log.head.size,
+            });
         }
         if head.size == log.head.size && head.root != log.head.root {
-            return Err(WitnessRefusal::Conflict { size: log.head.size });
+            return Err(WitnessRefusal::Conflict {
+                size: log.head.size,
+            });
         }
-        let proof = ConsistencyProof { old: request.old, new: head.size, path: request.path.clone() };
-        proof.verify(&log.head.root, &head.root).map_err(WitnessRefusal::Inconsistent)?;
+        let proof = ConsistencyProof {
+            old: request.old,
+            new: head.size,
+            path: request.path.clone(),
+        };
+        proof
+            .verify(&log.head.root, &head.root)
+            .map_err(WitnessRefusal::Inconsistent)?;
         let line = cosign(&head, time, signer).map_err(WitnessRefusal::BadRequest)?;
         log.head = head.head();
         Ok(line)

@@ -1,5 +1,8 @@
 //! Properties over random input.
-#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
 
 mod common;
 
@@ -20,7 +23,9 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (1 - (1i64 << 53)..1 << 53).prop_map(Value::from),
-        any::<f64>().prop_filter("finite", |n| n.is_finite()).prop_map(Value::from),
+        any::<f64>()
+            .prop_filter("finite", |n| n.is_finite())
+            .prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 64, 8, |inner| {
@@ -142,10 +147,16 @@ fn sets_must_be_sorted_and_unique() {
     let b = Hash([2; 32]);
     assert_eq!(state_of(&[b, a]), Err(ReceiptFault::SetOrder));
     assert_eq!(state_of(&[a, a]), Err(ReceiptFault::SetOrder));
-    assert_eq!(subtree(&[a, Hash([200; 32])], 1), Err(ReceiptFault::SetOrder));
+    assert_eq!(
+        subtree(&[a, Hash([200; 32])], 1),
+        Err(ReceiptFault::SetOrder)
+    );
     assert_ne!(state_of(&[a]).unwrap(), state_of(&[]).unwrap());
     assert_eq!([0, 1, 31, 32, 1_000_000].map(bits_for), [0, 0, 0, 1, 15]);
     let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
     assert!(update(&mut cells, 3, &[(8, SetNode::EMPTY)]).is_err());
-    assert_eq!(SetNode::from_bytes(&SetNode::leaf(&a).to_bytes()), SetNode::leaf(&a));
+    assert_eq!(
+        SetNode::from_bytes(&SetNode::leaf(&a).to_bytes()),
+        SetNode::leaf(&a)
+    );
 }

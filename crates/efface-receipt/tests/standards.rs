@@ -32,12 +32,19 @@ fn rfc_8785_appendix_b_numbers() {
         (0xbecbf647612f3696, "-0.0000033333333333333333"),
         (0x43143ff3c1cb0959, "1424953923781206.2"),
     ] {
-        assert_eq!(canonical::ecmascript(f64::from_bits(bits)).as_deref(), Some(text));
+        assert_eq!(
+            canonical::ecmascript(f64::from_bits(bits)).as_deref(),
+            Some(text)
+        );
         // Minus zero aside, the text is its own canonical form.
         let value = canonical::parse(text.as_bytes(), "a number", 100).unwrap();
         assert_eq!(canonical::write(&value).unwrap(), text.as_bytes());
     }
-    for bits in [0x7fffffffffffffffu64, 0x7ff0000000000000, 0xfff0000000000000] {
+    for bits in [
+        0x7fffffffffffffffu64,
+        0x7ff0000000000000,
+        0xfff0000000000000,
+    ] {
         assert_eq!(canonical::ecmascript(f64::from_bits(bits)), None);
     }
 }
@@ -56,7 +63,10 @@ fn rfc_8785_sample_object() {
         r#""string":"€$\u000f\nA'B\"\\\\\"/"}"#
     );
     assert_eq!(canonical::write(&sample).unwrap(), expected.as_bytes());
-    assert_eq!(canonical::parse(expected.as_bytes(), "the sample", 1000).unwrap(), sample);
+    assert_eq!(
+        canonical::parse(expected.as_bytes(), "the sample", 1000).unwrap(),
+        sample
+    );
 }
 
 /// RFC 8785 §3.2.3: keys are sorted by UTF-16 code units.
@@ -68,8 +78,10 @@ fn rfc_8785_sorting() {
         "\u{f6}": "Latin Small Letter O With Diaeresis"
     });
     let text = String::from_utf8(canonical::write(&sample).unwrap()).unwrap();
-    let order = ["Carriage", "One", "Control", "Latin", "Euro", "Emoji", "Hebrew"]
-        .map(|word| text.find(word).unwrap());
+    let order = [
+        "Carriage", "One", "Control", "Latin", "Euro", "Emoji", "Hebrew",
+    ]
+    .map(|word| text.find(word).unwrap());
     assert!(order.is_sorted(), "{text}");
 }
 
@@ -137,7 +149,10 @@ fn anything_but_the_canonical_form_is_refused() {
         "[1]\n",
         "[1][2]",
     ] {
-        assert!(canonical::parse(text.as_bytes(), "a document", 1000).is_err(), "{text:?}");
+        assert!(
+            canonical::parse(text.as_bytes(), "a document", 1000).is_err(),
+            "{text:?}"
+        );
     }
     assert!(canonical::parse(b"\"\xff\"", "a document", 1000).is_err());
     assert!(canonical::parse(b"\"\xed\xa0\x80\"", "a document", 1000).is_err());
@@ -177,7 +192,13 @@ fn rfc_6962_reference_tree() {
         assert_eq!(log.head().root, Hash::from_hex(root).unwrap());
     }
     // That source's audit path of leaf 5 in the tree of 8.
-    let path = log.inclusion(5).unwrap().path.iter().map(Hash::to_string).collect::<Vec<_>>();
+    let path = log
+        .inclusion(5)
+        .unwrap()
+        .path
+        .iter()
+        .map(Hash::to_string)
+        .collect::<Vec<_>>();
     assert_eq!(
         path,
         [

@@ -1,5 +1,8 @@
 //! What an adversary may try: every byte flipped, pieces cut, reordered, swapped, forged; and input meant to exhaust.
-#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
 
 mod common;
 
@@ -27,7 +30,10 @@ fn every_bit_of_a_bundle_counts() {
         for bit in 0..8 {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << bit;
-            assert!(verify_bytes(&changed, &keys).is_err(), "bit {bit} of byte {at}");
+            assert!(
+                verify_bytes(&changed, &keys).is_err(),
+                "bit {bit} of byte {at}"
+            );
         }
     }
 }
@@ -41,21 +47,30 @@ fn every_byte_of_a_log_counts() {
         for leaf in leaves {
             replay.push(leaf).map_err(|_| ())?;
         }
-        replay.finish(std::str::from_utf8(note).map_err(|_| ())?).map(|_| ()).map_err(|_| ())
+        replay
+            .finish(std::str::from_utf8(note).map_err(|_| ())?)
+            .map(|_| ())
+            .map_err(|_| ())
     };
     verdict(&log.leaves, note.as_bytes()).unwrap();
     for which in 0..log.leaves.len() {
         for at in 0..log.leaves[which].len() {
             let mut leaves = log.leaves.clone();
             leaves[which][at] ^= 1 << (at % 8);
-            assert!(verdict(&leaves, note.as_bytes()).is_err(), "byte {at} of receipt {which}");
+            assert!(
+                verdict(&leaves, note.as_bytes()).is_err(),
+                "byte {at} of receipt {which}"
+            );
         }
     }
     for at in 0..note.len() {
         for bit in 0..8 {
             let mut changed = note.clone().into_bytes();
             changed[at] ^= 1 << bit;
-            assert!(verdict(&log.leaves, &changed).is_err(), "bit {bit} of byte {at} of the checkpoint");
+            assert!(
+                verdict(&log.leaves, &changed).is_err(),
+                "bit {bit} of byte {at} of the checkpoint"
+            );
         }
     }
 }
@@ -66,7 +81,10 @@ fn truncation_and_additions_are_refused() {
     let keys = keys();
     for end in 0..bytes.len() {
         assert!(verify_bytes(&bytes[..end], &keys).is_err(), "cut at {end}");
-        assert!(verify_bytes(&bytes[end + 1..], &keys).is_err(), "cut before {end}");
+        assert!(
+            verify_bytes(&bytes[end + 1..], &keys).is_err(),
+            "cut before {end}"
+        );
     }
     for more in [b"\n".as_slice(), b" ", b"{}", b"\0", &bytes] {
         assert!(verify_bytes(&[&bytes, more].concat(), &keys).is_err());
@@ -107,19 +125,46 @@ fn pieces_of_different_bundles_do_not_fit() {
     let keys = keys();
     let check = |bundle: &ReceiptBundle| verify(bundle, &keys).map_err(|fault| fault.check());
     assert!(check(&good).is_ok());
-    assert_eq!(check(&ReceiptBundle { signed: other.signed.clone(), ..good.clone() }), Err("inclusion"));
     assert_eq!(
-        check(&ReceiptBundle { inclusion: other.inclusion.clone(), ..good.clone() }),
+        check(&ReceiptBundle {
+            signed: other.signed.clone(),
+            ..good.clone()
+        }),
         Err("inclusion")
     );
     assert_eq!(
-        check(&ReceiptBundle { consistency: other.consistency.clone(), ..good.clone() }),
+        check(&ReceiptBundle {
+            inclusion: other.inclusion.clone(),
+            ..good.clone()
+        }),
+        Err("inclusion")
+    );
+    assert_eq!(
+        check(&ReceiptBundle {
+            consistency: other.consistency.clone(),
+            ..good.clone()
+        }),
         Err("consistency")
     );
     let signature = other.signed.signature;
-    let forged = SignedReceipt { signature, ..good.signed.clone() };
-    assert_eq!(check(&ReceiptBundle { signed: forged, ..good.clone() }), Err("signature"));
-    assert_eq!(check(&ReceiptBundle { keys: Vec::new(), ..good.clone() }), Err("checkpoint"));
+    let forged = SignedReceipt {
+        signature,
+        ..good.signed.clone()
+    };
+    assert_eq!(
+        check(&ReceiptBundle {
+            signed: forged,
+            ..good.clone()
+        }),
+        Err("signature")
+    );
+    assert_eq!(
+        check(&ReceiptBundle {
+            keys: Vec::new(),
+            ..good.clone()
+        }),
+        Err("checkpoint")
+    );
     let mut longer = good.clone();
     longer.inclusion.path.push(Hash([0; 32]));
     assert_eq!(check(&longer), Err("inclusion"));
@@ -127,7 +172,10 @@ fn pieces_of_different_bundles_do_not_fit() {
     for signed in &log.signed[..3] {
         older.push_as_is(signed.receipt.clone(), &secret());
     }
-    let stale = ReceiptBundle { head: older.head(&secret()), ..good.clone() };
+    let stale = ReceiptBundle {
+        head: older.head(&secret()),
+        ..good.clone()
+    };
     assert_eq!(check(&stale), Err("inclusion"));
 }
 
@@ -138,9 +186,17 @@ fn wrong_keys_are_refused() {
     assert_eq!(fault, ReceiptFault::CheckpointUnsigned);
     assert!(verify(&bundle, &KeyRing::default()).is_err());
     let renamed = SecretKey::from_seed("efface.example/model-2", &[1; 32]).unwrap();
-    assert_eq!(verify(&bundle, &KeyRing::from(renamed.public())).unwrap_err().check(), "checkpoint");
+    assert_eq!(
+        verify(&bundle, &KeyRing::from(renamed.public()))
+            .unwrap_err()
+            .check(),
+        "checkpoint"
+    );
     let wrong_key = KeyRing::from(stranger().public());
-    assert!(matches!(log().replay_with(&wrong_key, &next_secret()), Err(ReceiptFault::UnknownKey { .. })));
+    assert!(matches!(
+        log().replay_with(&wrong_key, &next_secret()),
+        Err(ReceiptFault::UnknownKey { .. })
+    ));
 }
 
 #[test]
@@ -152,17 +208,36 @@ fn a_key_that_handed_over_signs_no_more() {
     for signed in &log.signed[..5] {
         forged.push_as_is(signed.receipt.clone(), &secret());
     }
-    let mut receipt =
-        plain(5, RequestKind::Settle, last.training_set.before.unwrap(), last.parameters.before.unwrap());
-    receipt.training_set = StateChange { before: Some(set(2..20)), after: set(2..20) };
-    receipt.parameters = StateChange { before: Some(sha256(&[2])), after: sha256(&[2]) };
+    let mut receipt = plain(
+        5,
+        RequestKind::Settle,
+        last.training_set.before.unwrap(),
+        last.parameters.before.unwrap(),
+    );
+    receipt.training_set = StateChange {
+        before: Some(set(2..20)),
+        after: set(2..20),
+    };
+    receipt.parameters = StateChange {
+        before: Some(sha256(&[2])),
+        after: sha256(&[2]),
+    };
     forged.push(receipt, &secret());
-    assert!(matches!(verify(&forged.bundle(5, &secret()), &keys()), Err(ReceiptFault::RetiredKey { .. })));
-    assert!(matches!(forged.replay(&secret()), Err(ReceiptFault::RetiredKey { .. })));
+    assert!(matches!(
+        verify(&forged.bundle(5, &secret()), &keys()),
+        Err(ReceiptFault::RetiredKey { .. })
+    ));
+    assert!(matches!(
+        forged.replay(&secret()),
+        Err(ReceiptFault::RetiredKey { .. })
+    ));
     // A checkpoint of the whole log signed by the old key.
     let mut bundle = log.bundle(6, &next_secret());
     bundle.head = log.head(&secret());
-    assert!(matches!(verify(&bundle, &keys()), Err(ReceiptFault::RetiredKey { .. })));
+    assert!(matches!(
+        verify(&bundle, &keys()),
+        Err(ReceiptFault::RetiredKey { .. })
+    ));
     // A second hand-over by the same key.
     let mut ring = keys();
     ring.follow(&log.signed[4]).unwrap();
@@ -186,13 +261,19 @@ fn any_key_of_the_receipts_own_time_or_later_will_do() {
             for key in [&old, &new] {
                 let ring = KeyRing::from(key.public());
                 let verified = verify_bytes(&bytes, &ring).unwrap();
-                assert_eq!(verified.receipt, log.signed[index].receipt, "receipt {index}");
+                assert_eq!(
+                    verified.receipt, log.signed[index].receipt,
+                    "receipt {index}"
+                );
             }
         }
         for key in [&old, &new] {
             log.replay_with(&KeyRing::from(key.public()), &new).unwrap();
         }
-        assert!(log.replay_with(&KeyRing::from(stranger().public()), &new).is_err());
+        assert!(
+            log.replay_with(&KeyRing::from(stranger().public()), &new)
+                .is_err()
+        );
     }
 }
 
@@ -205,9 +286,15 @@ fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
         forged.push_as_is(signed.receipt.clone(), &secret());
     }
     for sequence in [4, 5] {
-        forged.push(plain(sequence, RequestKind::Settle, set(2..20), sha256(&[2])), &secret());
+        forged.push(
+            plain(sequence, RequestKind::Settle, set(2..20), sha256(&[2])),
+            &secret(),
+        );
     }
-    let bundle = ReceiptBundle { keys: Vec::new(), ..forged.bundle(5, &secret()) };
+    let bundle = ReceiptBundle {
+        keys: Vec::new(),
+        ..forged.bundle(5, &secret())
+    };
     // Whoever knows of the new key, or until when the old one signed, refuses it.
     let new = next_secret().public();
     let known = KeyRing::parse(&format!("{} until 4\n{new}\n", secret().public())).unwrap();
@@ -215,7 +302,10 @@ fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
         assert!(verify(&bundle, &keys).is_err());
         assert!(forged.replay_with(&keys, &secret()).is_err());
     }
-    assert!(matches!(verify(&bundle, &known), Err(ReceiptFault::RetiredKey { .. })));
+    assert!(matches!(
+        verify(&bundle, &known),
+        Err(ReceiptFault::RetiredKey { .. })
+    ));
     // The same list verifies what the old key signed in its time, with the head of that time and with the newest.
     let mut early = Log::new();
     for signed in &log.signed[..4] {
@@ -228,7 +318,11 @@ fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
     let mut named = log.signed[4].receipt.clone();
     named.sequence = 6;
     forged.push(named, &secret());
-    assert!(forged.replay_with(&KeyRing::from(new.clone()), &secret()).is_err());
+    assert!(
+        forged
+            .replay_with(&KeyRing::from(new.clone()), &secret())
+            .is_err()
+    );
     assert!(verify(&forged.bundle(5, &secret()), &KeyRing::from(new)).is_err());
     // A list with two keys that both sign without end does not say which of them signs now.
     let both = format!("{}\n{}\n", secret().public(), next_secret().public());
@@ -263,7 +357,11 @@ fn forks_and_shrinking_are_named() {
     keys.follow(&log.signed[4]).unwrap();
     let mut other = Log::new();
     for signed in &log.signed[..6] {
-        let key = if signed.receipt.key_id == new.id() { next_secret() } else { secret() };
+        let key = if signed.receipt.key_id == new.id() {
+            next_secret()
+        } else {
+            secret()
+        };
         other.push_as_is(signed.receipt.clone(), &key);
     }
     let early = other.checkpoint(&new);
@@ -277,7 +375,11 @@ fn forks_and_shrinking_are_named() {
     let parameters = sha256(&[3]);
     other.push(plain(6, RequestKind::Settle, state, parameters), &new);
     let forked = other.checkpoint(&new);
-    let empty = ConsistencyProof { old: 7, new: 7, path: Vec::new() };
+    let empty = ConsistencyProof {
+        old: 7,
+        new: 7,
+        path: Vec::new(),
+    };
     assert!(matches!(
         verify_succession(&late, &forked, &empty, &keys),
         Err(ReceiptFault::Fork { size: 7, .. })
@@ -296,9 +398,15 @@ fn forks_and_shrinking_are_named() {
         mixed.push_as_is(signed.receipt.clone(), &secret());
     }
     let mut receipt = log.signed[2].receipt.clone();
-    receipt.previous = Some(LogHead { size: 2, root: Hash([7; 32]) });
+    receipt.previous = Some(LogHead {
+        size: 2,
+        root: Hash([7; 32]),
+    });
     mixed.push_as_is(receipt, &secret());
-    assert_eq!(mixed.replay(&secret()), Err(ReceiptFault::Previous { sequence: 2 }));
+    assert_eq!(
+        mixed.replay(&secret()),
+        Err(ReceiptFault::Previous { sequence: 2 })
+    );
 }
 
 #[test]
@@ -309,7 +417,13 @@ fn a_log_whose_states_do_not_meet_is_refused() {
     let mut receipt = log.signed[1].receipt.clone();
     receipt.training_set.before = Some(set(1..21));
     broken.push(receipt, &secret());
-    assert_eq!(broken.replay(&secret()), Err(ReceiptFault::Chain { sequence: 1, what: "the training set" }));
+    assert_eq!(
+        broken.replay(&secret()),
+        Err(ReceiptFault::Chain {
+            sequence: 1,
+            what: "the training set"
+        })
+    );
 }
 
 #[test]
@@ -347,17 +461,33 @@ fn contradictions_are_not_signed() {
         ("no time", |r| r.times.forgotten_at = None),
         ("refused", |r| r.outcome = RequestOutcome::Refused),
         ("no claim", |r| r.claim = None),
-        ("negative", |r| r.claim = Some(ReceiptClaim::Exact { tolerance: -1.0 })),
-        ("infinite", |r| r.bound.as_mut().unwrap().distance = Some(f64::INFINITY)),
+        ("negative", |r| {
+            r.claim = Some(ReceiptClaim::Exact { tolerance: -1.0 })
+        }),
+        ("infinite", |r| {
+            r.bound.as_mut().unwrap().distance = Some(f64::INFINITY)
+        }),
         ("exact without a bound", |r| r.bound = None),
-        ("exact without a distance", |r| r.bound.as_mut().unwrap().distance = None),
-        ("exact without a relative bound", |r| r.bound.as_mut().unwrap().relative = None),
-        ("exact beyond the tolerance", |r| r.bound.as_mut().unwrap().relative = Some(1.1e-10)),
+        ("exact without a distance", |r| {
+            r.bound.as_mut().unwrap().distance = None
+        }),
+        ("exact without a relative bound", |r| {
+            r.bound.as_mut().unwrap().relative = None
+        }),
+        ("exact beyond the tolerance", |r| {
+            r.bound.as_mut().unwrap().relative = Some(1.1e-10)
+        }),
         ("control", |r| r.reason = Some("a\u{1b}[31m".to_owned())),
-        ("long", |r| r.not_covered = vec![uncovered("x", &"x".repeat(2000))]),
+        ("long", |r| {
+            r.not_covered = vec![uncovered("x", &"x".repeat(2000))]
+        }),
         ("no code", |r| r.not_covered = vec![uncovered("", "x")]),
-        ("code", |r| r.not_covered = vec![uncovered("Chosen words", "x")]),
-        ("code of what is kept", |r| r.kept_beside = vec![uncovered("Blocks", "x")]),
+        ("code", |r| {
+            r.not_covered = vec![uncovered("Chosen words", "x")]
+        }),
+        ("code of what is kept", |r| {
+            r.kept_beside = vec![uncovered("Blocks", "x")]
+        }),
         ("previous", |r| r.previous = None),
         ("keys", |r| r.keys = Some(first_keys(&secret(), None))),
     ];
@@ -369,7 +499,10 @@ fn contradictions_are_not_signed() {
     }
     let mut receipt = log.signed[1].receipt.clone();
     receipt.settings.insert("big".to_owned(), u64::MAX.into());
-    assert!(matches!(SignedReceipt::sign(receipt, &secret()), Err(ReceiptFault::Unwritable(_))));
+    assert!(matches!(
+        SignedReceipt::sign(receipt, &secret()),
+        Err(ReceiptFault::Unwritable(_))
+    ));
     assert!(SignedReceipt::sign(log.signed[1].receipt.clone(), &stranger()).is_err());
 }
 
@@ -388,7 +521,11 @@ fn missing_and_unknown_fields_are_refused() {
             text.replace(from, to)
         };
         let changed = with_payload(&log.leaves[6], change);
-        assert_eq!(SignedReceipt::parse(&changed).unwrap_err().check(), "schema", "{from}");
+        assert_eq!(
+            SignedReceipt::parse(&changed).unwrap_err().check(),
+            "schema",
+            "{from}"
+        );
     }
 }
 

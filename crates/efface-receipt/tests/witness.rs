@@ -1,5 +1,8 @@
 //! What a witness signs and what it refuses, by the statuses of C2SP tlog-witness.
-#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
 
 use efface_receipt::*;
 
@@ -37,9 +40,15 @@ fn a_witness_signs_one_history_alone() {
     };
     let status = |answer: Result<String, WitnessRefusal>| answer.unwrap_err().status();
     assert_eq!(status(ask(&mut state, &request(&five, 0, &five_note))), 404);
-    assert_eq!(state.watch(&KeyRing::from(signer.public())).unwrap(), "efface/a");
+    assert_eq!(
+        state.watch(&KeyRing::from(signer.public())).unwrap(),
+        "efface/a"
+    );
     let (_, stranger_note) = log(5, "", &key("efface/a", 7));
-    assert_eq!(status(ask(&mut state, &request(&five, 0, &stranger_note))), 403);
+    assert_eq!(
+        status(ask(&mut state, &request(&five, 0, &stranger_note))),
+        403
+    );
     let line = ask(&mut state, &request(&five, 0, &five_note)).unwrap();
     let quorum = WitnessQuorum::new(vec![WitnessKey::new(witness.public())], 1).unwrap();
     let cosigned = quorum.attach(&five_note, &line).unwrap();
@@ -50,7 +59,10 @@ fn a_witness_signs_one_history_alone() {
     // It is asked again for the same head, and signs again.
     ask(&mut state, &request(&five, 5, &five_note)).unwrap();
     // A request that starts elsewhere is told where to start.
-    assert_eq!(ask(&mut state, &request(&nine, 4, &nine_note)), Err(WitnessRefusal::Conflict { size: 5 }));
+    assert_eq!(
+        ask(&mut state, &request(&nine, 4, &nine_note)),
+        Err(WitnessRefusal::Conflict { size: 5 })
+    );
     let before = state.clone();
     assert_eq!(status(ask(&mut state, &request(&fork, 5, &fork_note))), 422);
     assert_eq!(state, before, "a refusal changes nothing");
@@ -80,7 +92,10 @@ fn malformed_requests_are_refused() {
         good.replace("old 5", "5"),
         good.replacen("=\n", "\n", 1),
         good.replace("old 5\n", &format!("old 5\n{}", "AAAA\n".repeat(2))),
-        good.replace("old 5\n", &format!("old 5\n{}\n", "A".repeat(43) + "=").repeat(64)),
+        good.replace(
+            "old 5\n",
+            &format!("old 5\n{}\n", "A".repeat(43) + "=").repeat(64),
+        ),
     ] {
         assert!(CheckpointRequest::parse(&bad).is_err(), "{bad}");
     }
@@ -90,5 +105,8 @@ fn malformed_requests_are_refused() {
     // C2SP tlog-cosignature: the id of a witness's key is made with the byte 4.
     let witness = WitnessKey::new(key("witness.example/1", 6).public());
     assert_eq!(WitnessKey::parse(&witness.to_string()).unwrap(), witness);
-    assert_ne!(witness.to_string(), key("witness.example/1", 6).public().to_string());
+    assert_ne!(
+        witness.to_string(),
+        key("witness.example/1", 6).public().to_string()
+    );
 }

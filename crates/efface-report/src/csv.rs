@@ -13,7 +13,10 @@ pub struct CsvFile {
 
 impl CsvFile {
     pub(crate) fn new(stem: &str) -> Self {
-        Self { name: format!("{stem}.csv"), text: String::new() }
+        Self {
+            name: format!("{stem}.csv"),
+            text: String::new(),
+        }
     }
 
     pub(crate) fn line(&mut self, fields: impl IntoIterator<Item = String>) {
@@ -23,7 +26,8 @@ impl CsvFile {
                 self.text.push(',');
             }
             if field.contains([',', '"', '\n', '\r']) {
-                self.text.push_str(&format!("\"{}\"", field.replace('"', "\"\"")));
+                self.text
+                    .push_str(&format!("\"{}\"", field.replace('"', "\"\"")));
             } else {
                 self.text.push_str(&field);
             }
@@ -39,8 +43,16 @@ mod tests {
     #[test]
     fn fields_that_need_quotes_have_them() {
         let mut file = CsvFile::new("a");
-        file.line(["plain".into(), "with, comma".into(), "say \"so\"".into(), "two\nlines".into()]);
-        assert_eq!(file.text, "plain,\"with, comma\",\"say \"\"so\"\"\",\"two\nlines\"\n");
+        file.line([
+            "plain".into(),
+            "with, comma".into(),
+            "say \"so\"".into(),
+            "two\nlines".into(),
+        ]);
+        assert_eq!(
+            file.text,
+            "plain,\"with, comma\",\"say \"\"so\"\"\",\"two\nlines\"\n"
+        );
         file.text.clear();
         file.line(["=1+1".into(), "-2".into()]);
         assert_eq!(file.text, "'=1+1,-2\n");

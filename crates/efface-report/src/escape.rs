@@ -29,7 +29,11 @@ pub(crate) fn slug(text: &str) -> String {
         }
     }
     let out = out.trim_end_matches('-');
-    if out.is_empty() { "part".into() } else { out.into() }
+    if out.is_empty() {
+        "part".into()
+    } else {
+        out.into()
+    }
 }
 
 #[cfg(test)]

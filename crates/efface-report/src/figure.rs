@@ -29,17 +29,31 @@ pub struct Axis {
 impl Axis {
     /// An even axis.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), scale: Scale::Linear, ticks: Vec::new(), include: Vec::new() }
+        Self {
+            label: label.into(),
+            scale: Scale::Linear,
+            ticks: Vec::new(),
+            include: Vec::new(),
+        }
     }
 
     /// An axis of powers.
     pub fn log(label: impl Into<String>) -> Self {
-        Self { scale: Scale::Log, ..Self::linear(label) }
+        Self {
+            scale: Scale::Log,
+            ..Self::linear(label)
+        }
     }
 
     /// An axis of names.
-    pub fn names<S: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = S>) -> Self {
-        Self { scale: Scale::Names(names.into_iter().map(Into::into).collect()), ..Self::linear(label) }
+    pub fn names<S: Into<String>>(
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = S>,
+    ) -> Self {
+        Self {
+            scale: Scale::Names(names.into_iter().map(Into::into).collect()),
+            ..Self::linear(label)
+        }
     }
 
     /// Marks at these values, and nowhere else.
@@ -81,7 +95,12 @@ pub struct Series {
 impl Series {
     /// A series without points yet, which will be joined by a line.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), points: Vec::new(), joined: true, reference: None }
+        Self {
+            name: name.into(),
+            points: Vec::new(),
+            joined: true,
+            reference: None,
+        }
     }
 
     /// Adds a point with the same error to both sides; 0 for none.
@@ -118,7 +137,10 @@ pub struct Panel {
 impl Panel {
     /// A panel with its heading.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), series: Vec::new() }
+        Self {
+            title: title.into(),
+            series: Vec::new(),
+        }
     }
 
     /// Adds a series.
@@ -204,8 +226,14 @@ impl Figure {
     /// The number of a series' look: its place among those that were measured, or that of the series it is compared with.
     pub(crate) fn look(&self, series: &Series) -> usize {
         let name = series.reference.as_ref().unwrap_or(&series.name);
-        let measured = self.names().into_iter().filter(|known| known.reference.is_none());
-        measured.map(|known| &known.name).position(|known| known == name).unwrap_or(5)
+        let measured = self
+            .names()
+            .into_iter()
+            .filter(|known| known.reference.is_none());
+        measured
+            .map(|known| &known.name)
+            .position(|known| known == name)
+            .unwrap_or(5)
     }
 
     /// What it shows, in words.
@@ -215,7 +243,10 @@ impl Figure {
 
     /// Its panels as SVG, for pages that have a style of their own for its classes.
     pub fn drawings(&self) -> Vec<String> {
-        self.panels.iter().map(|panel| svg::panel(self, panel)).collect()
+        self.panels
+            .iter()
+            .map(|panel| svg::panel(self, panel))
+            .collect()
     }
 
     pub(crate) fn html(&self) -> String {
@@ -227,12 +258,23 @@ impl Figure {
         let names = self.names();
         if names.len() > 1 {
             let entry = |series: &&Series| {
-                format!("<li>{}{}</li>", svg::sample(self.look(series), series), escape(&series.name))
+                format!(
+                    "<li>{}{}</li>",
+                    svg::sample(self.look(series), series),
+                    escape(&series.name)
+                )
             };
             let entries = names.iter().map(entry);
-            out.push_str(&format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>()));
+            out.push_str(&format!(
+                "<ul class=\"legend\">{}</ul>\n",
+                entries.collect::<String>()
+            ));
         }
-        let class = if self.panels.len() > 1 { "panels" } else { "panels one" };
+        let class = if self.panels.len() > 1 {
+            "panels"
+        } else {
+            "panels one"
+        };
         out.push_str(&format!("<div class=\"{class}\">\n"));
         out.push_str(&self.drawings().concat());
         out.push_str("</div>\n");
@@ -250,7 +292,9 @@ impl Figure {
             for series in &panel.series {
                 for point in &series.points {
                     let x = match &self.x.scale {
-                        Scale::Names(names) => names.get(point.x as usize).cloned().unwrap_or_default(),
+                        Scale::Names(names) => {
+                            names.get(point.x as usize).cloned().unwrap_or_default()
+                        }
                         _ => exact(point.x),
                     };
                     let numbers = [point.y, point.low, point.high].map(exact);
@@ -277,9 +321,23 @@ mod tests {
                     .series(Series::new("b").point(1.0, 0.0, 0.0))
                     .series(Series::new("a").point(5.0, 1.0, 0.0)),
             );
-        assert_eq!(figure.names().iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(
+            figure
+                .names()
+                .iter()
+                .map(|s| s.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b"]
+        );
         let html = figure.html();
-        assert_eq!(html.matches("<svg").count(), 4, "two panels and two legend samples");
-        assert_eq!(figure.csv().text.lines().nth(1).unwrap(), "d = 1,a,1,0.5,0.25,0.75");
+        assert_eq!(
+            html.matches("<svg").count(),
+            4,
+            "two panels and two legend samples"
+        );
+        assert_eq!(
+            figure.csv().text.lines().nth(1).unwrap(),
+            "d = 1,a,1,0.5,0.25,0.75"
+        );
     }
 }

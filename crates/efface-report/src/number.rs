@@ -46,7 +46,11 @@ impl Number {
             return "nan".into();
         }
         if value.is_infinite() {
-            return if value > 0.0 { "inf".into() } else { "-inf".into() };
+            return if value > 0.0 {
+                "inf".into()
+            } else {
+                "-inf".into()
+            };
         }
         if value == value.trunc() && value.abs() < 1e15 {
             return format!("{}", value + 0.0);
@@ -66,7 +70,11 @@ impl Number {
             style => Number::new(margin, style).show(),
         };
         let vanishes = margin != 0.0 && !fitting.contains(|c: char| ('1'..='9').contains(&c));
-        if vanishes { Number::new(margin, Style::Digits(1)).show() } else { fitting }
+        if vanishes {
+            Number::new(margin, Style::Digits(1)).show()
+        } else {
+            fitting
+        }
     }
 
     /// The form for readers.
@@ -76,7 +84,11 @@ impl Number {
             return "–".into();
         }
         if value.is_infinite() {
-            return if value > 0.0 { "∞".into() } else { "−∞".into() };
+            return if value > 0.0 {
+                "∞".into()
+            } else {
+                "−∞".into()
+            };
         }
         match self.style {
             Style::Count => grouped(value, 0),
@@ -85,7 +97,10 @@ impl Number {
             Style::Percent(decimals) => format!("{} %", grouped(value * 100.0, decimals)),
             Style::Seconds => seconds(value),
             Style::Bytes => scaled(value, 1000.0, &["B", "kB", "MB", "GB", "TB"]),
-            Style::Times => format!("{}×", grouped(value, if value.abs() < 10.0 { 1 } else { 0 })),
+            Style::Times => format!(
+                "{}×",
+                grouped(value, if value.abs() < 10.0 { 1 } else { 0 })
+            ),
         }
     }
 }
@@ -114,7 +129,11 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 
 /// Two digits below ten, otherwise whole numbers: what a reader takes in of a number with a unit.
 fn short(value: f64) -> String {
-    let decimals = if value.abs() < 9.95 && value.fract() != 0.0 { 1 } else { 0 };
+    let decimals = if value.abs() < 9.95 && value.fract() != 0.0 {
+        1
+    } else {
+        0
+    };
     grouped(value, decimals)
 }
 

@@ -68,7 +68,10 @@ impl Block {
             Self::Paragraph(text) => format!("<p>{}</p>\n", text.html()),
             Self::Note(text) => format!("<p class=\"note\">{}</p>\n", text.html()),
             Self::List(lines) => {
-                let lines: String = lines.iter().map(|line| format!("<li>{}</li>\n", line.html())).collect();
+                let lines: String = lines
+                    .iter()
+                    .map(|line| format!("<li>{}</li>\n", line.html()))
+                    .collect();
                 format!("<ul>{lines}</ul>\n")
             }
             Self::Table(table) => table.html(),
@@ -89,7 +92,10 @@ impl Block {
 impl Section {
     /// An empty section.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), blocks: Vec::new() }
+        Self {
+            title: title.into(),
+            blocks: Vec::new(),
+        }
     }
 
     /// Adds text, a table or a figure.
@@ -158,7 +164,10 @@ impl Page {
             include_str!("style.css")
         );
         if !self.subtitle.is_empty() {
-            out.push_str(&format!("<p class=\"subtitle\">{}</p>\n", self.subtitle.html()));
+            out.push_str(&format!(
+                "<p class=\"subtitle\">{}</p>\n",
+                self.subtitle.html()
+            ));
         }
         for (at, paragraph) in self.opening.iter().enumerate() {
             let class = if at == 0 { " class=\"lead\"" } else { "" };
@@ -167,16 +176,25 @@ impl Page {
         out.push_str("</header>\n");
         if self.sections.len() > 2 {
             let link = |section: &Section| {
-                format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(&section.title), escape(&section.title))
+                format!(
+                    "<li><a href=\"#{}\">{}</a></li>\n",
+                    anchor(&section.title),
+                    escape(&section.title)
+                )
             };
             let links: String = self.sections.iter().map(link).collect();
-            out.push_str(&format!("<nav aria-label=\"Contents\"><ol>\n{links}</ol></nav>\n"));
+            out.push_str(&format!(
+                "<nav aria-label=\"Contents\"><ol>\n{links}</ol></nav>\n"
+            ));
         }
         for section in &self.sections {
             let id = anchor(&section.title);
             let title = escape(&section.title);
             out.push_str(&format!("<section id=\"{id}\">\n<h2>{title}</h2>\n"));
-            section.blocks.iter().for_each(|block| out.push_str(&block.html()));
+            section
+                .blocks
+                .iter()
+                .for_each(|block| out.push_str(&block.html()));
             out.push_str("</section>\n");
         }
         if !self.footer.is_empty() {
@@ -197,7 +215,11 @@ impl Page {
         list("", &self.subtitle);
         self.opening.iter().for_each(|text| list("", text));
         for section in &self.sections {
-            section.blocks.iter().flat_map(Block::texts).for_each(|text| list(&section.title, text));
+            section
+                .blocks
+                .iter()
+                .flat_map(Block::texts)
+                .for_each(|text| list(&section.title, text));
         }
         list("", &self.footer);
         let mut files = vec![words];
@@ -223,11 +245,17 @@ impl Page {
                     Block::List(lines) => out.push_str(&format!("list of {}\n", lines.len())),
                     Block::Note(_) => out.push_str("note\n"),
                     Block::Table(table) => {
-                        out.push_str(&format!("table {}: {}\n", table.id(), table.header().join(" | ")));
+                        out.push_str(&format!(
+                            "table {}: {}\n",
+                            table.id(),
+                            table.header().join(" | ")
+                        ));
                     }
                     Block::Figure(figure) => {
-                        let names: Vec<&str> = figure.names().iter().map(|s| s.name.as_str()).collect();
-                        let panels: Vec<&str> = figure.panels.iter().map(|p| p.title.as_str()).collect();
+                        let names: Vec<&str> =
+                            figure.names().iter().map(|s| s.name.as_str()).collect();
+                        let panels: Vec<&str> =
+                            figure.panels.iter().map(|p| p.title.as_str()).collect();
                         out.push_str(&format!(
                             "figure {}: {} against {}; panels {}; series {}\n",
                             figure.id(),

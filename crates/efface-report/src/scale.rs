@@ -27,13 +27,33 @@ const SHELF: f64 = 26.0;
 
 impl Ruler {
     /// Lays an axis from pixel `start` to pixel `end` so that every value finds a place.
-    pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
-        let values: Vec<f64> = values.chain(axis.include.iter().copied()).filter(|v| v.is_finite()).collect();
+    pub(crate) fn new(
+        axis: &Axis,
+        values: impl Iterator<Item = f64>,
+        start: f64,
+        end: f64,
+    ) -> Self {
+        let values: Vec<f64> = values
+            .chain(axis.include.iter().copied())
+            .filter(|v| v.is_finite())
+            .collect();
         match &axis.scale {
             Scale::Names(names) => {
-                let ticks = names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect();
+                let ticks = names
+                    .iter()
+                    .enumerate()
+                    .map(|(at, name)| (at as f64, name.clone()))
+                    .collect();
                 let high = names.len().max(1) as f64 - 0.5;
-                Self { kind: RulerKind::Linear, low: -0.5, high, start, end, shelf: None, ticks }
+                Self {
+                    kind: RulerKind::Linear,
+                    low: -0.5,
+                    high,
+                    start,
+                    end,
+                    shelf: None,
+                    ticks,
+                }
             }
             Scale::Linear => Self::linear(axis, &values, start, end),
             Scale::Log => Self::log(axis, &values, start, end),
@@ -41,7 +61,10 @@ impl Ruler {
     }
 
     fn linear(axis: &Axis, values: &[f64], start: f64, end: f64) -> Self {
-        let (mut low, mut high) = ends(values.iter().copied().chain(axis.ticks.iter().copied()), (0.0, 1.0));
+        let (mut low, mut high) = ends(
+            values.iter().copied().chain(axis.ticks.iter().copied()),
+            (0.0, 1.0),
+        );
         let step = nice((high - low) / 5.0);
         if axis.ticks.is_empty() {
             // An error bar that passes a mark by a hair is no reason for another one.
@@ -54,24 +77,54 @@ impl Ruler {
             high += air;
         }
         let marks = if axis.ticks.is_empty() {
-            (0..=((high - low) / step).round() as usize).map(|i| low + step * i as f64).collect()
+            (0..=((high - low) / step).round() as usize)
+                .map(|i| low + step * i as f64)
+                .collect()
         } else {
             axis.ticks.clone()
         };
-        let decimals = if step >= 1.0 { 0 } else { (-step.log10()).ceil().clamp(0.0, 12.0) as usize };
+        let decimals = if step >= 1.0 {
+            0
+        } else {
+            (-step.log10()).ceil().clamp(0.0, 12.0) as usize
+        };
         let show = |v: f64| {
-            Number::new(v, Style::Fixed(if v.fract() == 0.0 && step >= 1.0 { 0 } else { decimals })).show()
+            Number::new(
+                v,
+                Style::Fixed(if v.fract() == 0.0 && step >= 1.0 {
+                    0
+                } else {
+                    decimals
+                }),
+            )
+            .show()
         };
         let ticks = marks.into_iter().map(|v| (v, show(v))).collect();
-        Self { kind: RulerKind::Linear, low, high, start, end, shelf: None, ticks }
+        Self {
+            kind: RulerKind::Linear,
+            low,
+            high,
+            start,
+            end,
+            shelf: None,
+            ticks,
+        }
     }
 
     fn log(axis: &Axis, values: &[f64], start: f64, end: f64) -> Self {
-        let positive = values.iter().chain(&axis.ticks).copied().filter(|v| *v > 0.0).map(f64::log10);
+        let positive = values
+            .iter()
+            .chain(&axis.ticks)
+            .copied()
+            .filter(|v| *v > 0.0)
+            .map(f64::log10);
         let (mut low, mut high) = ends(positive, (0.0, 1.0));
         let mut ticks: Vec<(f64, String)> = Vec::new();
         if axis.ticks.is_empty() {
-            (low, high) = ((low + 1e-9).floor(), (high - 1e-9).ceil().max((low + 1e-9).floor() + 1.0));
+            (low, high) = (
+                (low + 1e-9).floor(),
+                (high - 1e-9).ceil().max((low + 1e-9).floor() + 1.0),
+            );
             let every = ((high - low) / 6.0).ceil().max(1.0) as i32;
             let mut power = low as i32;
             while power <= high as i32 {
@@ -82,18 +135,38 @@ impl Ruler {
             let air = ((high - low) * 0.06).max(0.05);
             low -= air;
             high += air;
-            ticks = axis.ticks.iter().map(|&v| (v, Number::new(v, Style::Count).exact())).collect();
+            ticks = axis
+                .ticks
+                .iter()
+                .map(|&v| (v, Number::new(v, Style::Count).exact()))
+                .collect();
             if axis.ticks.iter().all(|v| v.fract() == 0.0) {
-                ticks = axis.ticks.iter().map(|&v| (v, Number::new(v, Style::Count).show())).collect();
+                ticks = axis
+                    .ticks
+                    .iter()
+                    .map(|&v| (v, Number::new(v, Style::Count).show()))
+                    .collect();
             }
         }
         // A shelf is made only for those who need it.
         let shelf = values.contains(&0.0).then_some(start);
-        let start = if shelf.is_some() { start + SHELF * (end - start).signum() } else { start };
+        let start = if shelf.is_some() {
+            start + SHELF * (end - start).signum()
+        } else {
+            start
+        };
         if shelf.is_some() {
             ticks.insert(0, (0.0, "0".into()));
         }
-        Self { kind: RulerKind::Log, low, high, start, end, shelf, ticks }
+        Self {
+            kind: RulerKind::Log,
+            low,
+            high,
+            start,
+            end,
+            shelf,
+            ticks,
+        }
     }
 
     /// The place of a value; None when it has none.
@@ -130,7 +203,9 @@ impl Ruler {
 
 /// The least and the greatest, moved apart when they are one.
 fn ends(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+        (l.min(v), h.max(v))
+    });
     if low > high {
         return otherwise;
     }
@@ -147,7 +222,9 @@ fn nice(step: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(step.log10().floor());
-    let times = [1.0, 2.0, 5.0].into_iter().find(|times| times * power >= step * (1.0 - 1e-9));
+    let times = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|times| times * power >= step * (1.0 - 1e-9));
     times.unwrap_or(10.0) * power
 }
 

@@ -49,12 +49,20 @@ pub enum TableCell {
 impl TableColumn {
     /// A column of labels; they head their row when they come first.
     pub fn label(title: impl Into<String>) -> Self {
-        Self { title: title.into(), group: None, label: true }
+        Self {
+            title: title.into(),
+            group: None,
+            label: true,
+        }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), group: None, label: false }
+        Self {
+            title: title.into(),
+            group: None,
+            label: false,
+        }
     }
 
     /// Under a heading that it shares with its neighbours of the same group.
@@ -100,13 +108,20 @@ impl TableCell {
     fn html(&self) -> String {
         let beside = |number: &Number, value: f64| data(&Number::new(value, number.style));
         let margin = |number: &Number, value: f64| {
-            data_as(&Number::new(value, number.style), &number.show_margin(value))
+            data_as(
+                &Number::new(value, number.style),
+                &number.show_margin(value),
+            )
         };
         match self {
             Self::Words(words) => escape(words),
             Self::Number(number) => data(number),
             Self::WithError(number, error) => {
-                format!("{}<span class=\"e\"> ± {}</span>", data(number), margin(number, *error))
+                format!(
+                    "{}<span class=\"e\"> ± {}</span>",
+                    data(number),
+                    margin(number, *error)
+                )
             }
             Self::WithRange(number, low, high) => format!(
                 "{}<span class=\"e\"> ({} to {})</span>",
@@ -125,9 +140,16 @@ impl TableCell {
         match self {
             Self::Words(words) => words.clone(),
             Self::Number(number) | Self::Strong(number) => number.show(),
-            Self::WithError(number, error) => format!("{} ± {}", number.show(), number.show_margin(*error)),
+            Self::WithError(number, error) => {
+                format!("{} ± {}", number.show(), number.show_margin(*error))
+            }
             Self::WithRange(number, low, high) => {
-                format!("{} ({} to {})", number.show(), beside(number, *low), beside(number, *high))
+                format!(
+                    "{} ({} to {})",
+                    number.show(),
+                    beside(number, *low),
+                    beside(number, *high)
+                )
             }
             Self::Missing(why) => (*why).into(),
         }
@@ -170,7 +192,13 @@ impl ReportTable {
         let columns = Vec::new();
         let rows = Vec::new();
         let notes = Vec::new();
-        Self { id: slug(id), caption: caption.into(), columns, rows, notes }
+        Self {
+            id: slug(id),
+            caption: caption.into(),
+            columns,
+            rows,
+            notes,
+        }
     }
 
     /// Adds columns.
@@ -183,13 +211,19 @@ impl ReportTable {
     pub fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) -> &mut Self {
         let mut cells: Vec<TableCell> = cells.into_iter().collect();
         cells.resize(self.columns.len(), TableCell::Missing(""));
-        self.rows.push(TableRow { cells, apart: false });
+        self.rows.push(TableRow {
+            cells,
+            apart: false,
+        });
         self
     }
 
     /// A line above the row that comes next.
     pub fn rule(&mut self) -> &mut Self {
-        self.rows.push(TableRow { cells: Vec::new(), apart: true });
+        self.rows.push(TableRow {
+            cells: Vec::new(),
+            apart: true,
+        });
         self
     }
 
@@ -230,7 +264,11 @@ impl ReportTable {
                 apart = true;
                 continue;
             }
-            out.push_str(if std::mem::take(&mut apart) { "<tr class=\"apart\">" } else { "<tr>" });
+            out.push_str(if std::mem::take(&mut apart) {
+                "<tr class=\"apart\">"
+            } else {
+                "<tr>"
+            });
             for (at, (cell, column)) in row.cells.iter().zip(&self.columns).enumerate() {
                 let heads = column.label && self.columns[..at].iter().all(|column| column.label);
                 let class = match (column.label || cell.is_words(), self.starts_group(at)) {
@@ -258,7 +296,11 @@ impl ReportTable {
     /// so that both leave room.
     fn pinned(&self) -> &'static str {
         let short = |row: &TableRow| {
-            row.apart || row.cells.first().is_some_and(|cell| cell.plain().chars().count() <= 5)
+            row.apart
+                || row
+                    .cells
+                    .first()
+                    .is_some_and(|cell| cell.plain().chars().count() <= 5)
         };
         let second = self.columns.get(1).is_some_and(|column| column.label);
         if !self.columns.first().is_some_and(|column| column.label) {
@@ -272,7 +314,9 @@ impl ReportTable {
 
     /// Whether a group of columns begins here, so that a gap belongs before it.
     fn starts_group(&self, at: usize) -> bool {
-        at > 0 && self.columns[at].group.is_some() && self.columns[at].group != self.columns[at - 1].group
+        at > 0
+            && self.columns[at].group.is_some()
+            && self.columns[at].group != self.columns[at - 1].group
     }
 
     fn head(&self) -> String {
@@ -283,7 +327,11 @@ impl ReportTable {
         };
         let title = |at: usize, extra: &str| {
             let column = &self.columns[at];
-            format!("<th scope=\"col\"{extra}{}>{}</th>", class(at, column.label), escape(&column.title))
+            format!(
+                "<th scope=\"col\"{extra}{}>{}</th>",
+                class(at, column.label),
+                escape(&column.title)
+            )
         };
         if self.columns.iter().all(|column| column.group.is_none()) {
             let titles: String = (0..self.columns.len()).map(|at| title(at, "")).collect();
@@ -298,9 +346,14 @@ impl ReportTable {
                 at += 1;
                 continue;
             };
-            let end = (at..self.columns.len()).find(|&i| self.columns[i].group.as_ref() != Some(group));
+            let end =
+                (at..self.columns.len()).find(|&i| self.columns[i].group.as_ref() != Some(group));
             let end = end.unwrap_or(self.columns.len());
-            let gap = if at > 0 { " class=\"group g\"" } else { " class=\"group\"" };
+            let gap = if at > 0 {
+                " class=\"group g\""
+            } else {
+                " class=\"group\""
+            };
             upper.push_str(&format!(
                 "<th scope=\"colgroup\" colspan=\"{}\"{gap}>{}</th>",
                 end - at,
@@ -326,14 +379,26 @@ impl ReportTable {
             })
             .collect();
         let mut file = CsvFile::new(&self.id);
-        let header = self.columns.iter().zip(&extras).flat_map(|(column, extra)| {
-            let name = column.name();
-            let beside: Vec<String> = extra.iter().map(|extra| format!("{name} {extra}")).collect();
-            std::iter::once(name).chain(beside)
-        });
+        let header = self
+            .columns
+            .iter()
+            .zip(&extras)
+            .flat_map(|(column, extra)| {
+                let name = column.name();
+                let beside: Vec<String> = extra
+                    .iter()
+                    .map(|extra| format!("{name} {extra}"))
+                    .collect();
+                std::iter::once(name).chain(beside)
+            });
         file.line(header);
         for row in rows() {
-            file.line(row.cells.iter().zip(&extras).flat_map(|(cell, extra)| cell.fields(extra)));
+            file.line(
+                row.cells
+                    .iter()
+                    .zip(&extras)
+                    .flat_map(|(cell, extra)| cell.fields(extra)),
+            );
         }
         file
     }
@@ -364,7 +429,11 @@ mod tests {
     fn two_columns_of_labels_stay_in_sight_where_the_first_is_short() {
         let of = |label: &str| {
             let mut table = ReportTable::new("t", "t");
-            table.columns([TableColumn::label("k"), TableColumn::label("method"), TableColumn::number("a")]);
+            table.columns([
+                TableColumn::label("k"),
+                TableColumn::label("method"),
+                TableColumn::number("a"),
+            ]);
             table.row([label.into(), "INF".into(), 1usize.into()]);
             table.html()
         };
@@ -379,13 +448,19 @@ mod tests {
             html.contains("<th scope=\"colgroup\" colspan=\"2\" class=\"group g\">d = 1000</th>"),
             "{html}"
         );
-        assert!(html.contains("<th scope=\"col\" rowspan=\"2\" class=\"l\">k</th>"), "{html}");
+        assert!(
+            html.contains("<th scope=\"col\" rowspan=\"2\" class=\"l\">k</th>"),
+            "{html}"
+        );
         assert!(html.contains("Times &amp; errors") && html.contains("<tr class=\"apart\">"));
         assert!(html.contains("<table class=\"pinned\">"), "{html}");
         let csv = table().csv();
         let lines: Vec<&str> = csv.text.lines().collect();
         assert_eq!(csv.name, "table-1.csv");
-        assert_eq!(lines[0], "k,d = 1000: paper,d = 1000: here,d = 1000: here standard error");
+        assert_eq!(
+            lines[0],
+            "k,d = 1000: paper,d = 1000: here,d = 1000: here standard error"
+        );
         assert_eq!(lines[1], "\"a, b\",79,0.5,0.0625");
         assert_eq!(lines[2], "c,,,");
     }

@@ -43,7 +43,10 @@ impl RichText {
 
     /// A measured number, under the name by which the CSV of the text lists it.
     pub fn number(mut self, name: impl Into<String>, number: Number) -> Self {
-        self.spans.push(Span::Number { name: name.into(), number });
+        self.spans.push(Span::Number {
+            name: name.into(),
+            number,
+        });
         self
     }
 
@@ -109,7 +112,11 @@ pub(crate) fn data(number: &Number) -> String {
 
 /// A number that readers see in a form of its own, while the CSV keeps the digits.
 pub(crate) fn data_as(number: &Number, shown: &str) -> String {
-    format!("<data value=\"{}\">{}</data>", escape(&number.exact()), escape(shown))
+    format!(
+        "<data value=\"{}\">{}</data>",
+        escape(&number.exact()),
+        escape(shown)
+    )
 }
 
 #[cfg(test)]
@@ -123,8 +130,14 @@ mod tests {
             .number("share", Number::new(0.123456, Style::Percent(0)))
             .and(" of ")
             .code("x&y");
-        assert_eq!(text.html(), "a &lt; b: <data value=\"0.123456\">12 %</data> of <code>x&amp;y</code>");
+        assert_eq!(
+            text.html(),
+            "a &lt; b: <data value=\"0.123456\">12 %</data> of <code>x&amp;y</code>"
+        );
         assert_eq!(text.plain(), "a < b: 12 % of x&y");
-        assert_eq!(text.numbers().map(|(name, _)| name).collect::<Vec<_>>(), ["share"]);
+        assert_eq!(
+            text.numbers().map(|(name, _)| name).collect::<Vec<_>>(),
+            ["share"]
+        );
     }
 }

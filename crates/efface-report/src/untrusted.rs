@@ -6,9 +6,13 @@
 pub fn plain_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        let obeyed =
-            c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if obeyed { plain.extend(c.escape_default()) } else { plain.push(c) }
+        let obeyed = c.is_control() && c != '\n'
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if obeyed {
+            plain.extend(c.escape_default())
+        } else {
+            plain.push(c)
+        }
     }
     plain
 }
@@ -17,8 +21,13 @@ pub fn plain_text(text: &str) -> String {
 /// stay as they are.
 pub fn spreadsheet_text(text: &str) -> String {
     let plain = plain_text(text);
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
-    if is_formula { format!("'{plain}") } else { plain }
+    let is_formula =
+        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if is_formula {
+        format!("'{plain}")
+    } else {
+        plain
+    }
 }
 
 #[cfg(test)]
@@ -27,7 +36,10 @@ mod tests {
 
     #[test]
     fn nothing_is_obeyed_or_computed() {
-        assert_eq!(plain_text("a\u{1b}[31mb\nc\u{202e}d"), "a\\u{1b}[31mb\nc\\u{202e}d");
+        assert_eq!(
+            plain_text("a\u{1b}[31mb\nc\u{202e}d"),
+            "a\\u{1b}[31mb\nc\\u{202e}d"
+        );
         assert_eq!(spreadsheet_text("=HYPERLINK(1)"), "'=HYPERLINK(1)");
         assert_eq!(spreadsheet_text("@a"), "'@a");
         assert_eq!(spreadsheet_text("\t=1"), "'\\t=1");

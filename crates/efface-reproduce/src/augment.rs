@@ -20,13 +20,23 @@ pub(crate) fn augmented(
         None => Synonyms::built_in(),
         Some(path) => {
             let file = File::open(&path).map_err(|cause| Error::file(&path, "read", cause))?;
-            Synonyms::read(BufReader::new(file))
-                .map_err(|fault| Error::BadData { path, what: format!("cannot be used: {fault}") })?
+            Synonyms::read(BufReader::new(file)).map_err(|fault| Error::BadData {
+                path,
+                what: format!("cannot be used: {fault}"),
+            })?
         }
     };
     let words: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
-    let made = TextAugmenter::new(&synonyms, seed).more(&words, count).map_err(efface::Error::from)?;
-    Ok(made.into_iter().map(|(at, text)| LabelledText { label: texts[at].label.clone(), text }).collect())
+    let made = TextAugmenter::new(&synonyms, seed)
+        .more(&words, count)
+        .map_err(efface::Error::from)?;
+    Ok(made
+        .into_iter()
+        .map(|(at, text)| LabelledText {
+            label: texts[at].label.clone(),
+            text,
+        })
+        .collect())
 }
 
 #[cfg(test)]
@@ -39,9 +49,13 @@ mod tests {
         let texts = news(20, 1);
         let made = augmented(&DataFolder::new(None), &texts, 10, 3).unwrap();
         assert_eq!(made.len(), 10);
-        assert_eq!(made, augmented(&DataFolder::new(None), &texts, 10, 3).unwrap());
+        assert_eq!(
+            made,
+            augmented(&DataFolder::new(None), &texts, 10, 3).unwrap()
+        );
         assert!(
-            made.iter().all(|new| !texts.contains(new) && texts.iter().any(|old| old.label == new.label))
+            made.iter()
+                .all(|new| !texts.contains(new) && texts.iter().any(|old| old.label == new.label))
         );
     }
 }

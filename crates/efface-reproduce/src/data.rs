@@ -71,8 +71,10 @@ pub(crate) const AG_NEWS: DataSet = DataSet {
 };
 
 /// Word vectors, two files.
-const VECTORS: [&str; 2] =
-    ["embeddings/glove-6b-100d-top40k.vocab.txt", "embeddings/glove-6b-100d-top40k.f16le.bin"];
+const VECTORS: [&str; 2] = [
+    "embeddings/glove-6b-100d-top40k.vocab.txt",
+    "embeddings/glove-6b-100d-top40k.f16le.bin",
+];
 /// The width of those vectors.
 pub(crate) const VECTOR_WIDTH: usize = 100;
 /// Synonyms for the augmented articles.
@@ -80,7 +82,9 @@ const SYNONYMS: &str = "wordnet/wordnet30-synonyms.tsv";
 
 impl DataFolder {
     pub(crate) fn new(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_path_buf) }
+        Self {
+            folder: folder.map(Path::to_path_buf),
+        }
     }
 
     pub(crate) fn is_real(&self) -> bool {
@@ -89,7 +93,12 @@ impl DataFolder {
 
     /// Stops before any work when a file is missing that one of the studies will read.
     pub(crate) fn check(&self, reviews: bool, news: bool, second: bool) -> Result<()> {
-        let sets = [(reviews, &REVIEWS[0]), (reviews, &REVIEWS[1]), (news, &BBC), (second, &AG_NEWS)];
+        let sets = [
+            (reviews, &REVIEWS[0]),
+            (reviews, &REVIEWS[1]),
+            (news, &BBC),
+            (second, &AG_NEWS),
+        ];
         for (_, set) in sets.into_iter().filter(|(wanted, _)| *wanted) {
             self.find(set.path, set.used_for)?;
         }
@@ -106,7 +115,10 @@ impl DataFolder {
     pub(crate) fn vectors(&self) -> Result<Option<[PathBuf; 2]>> {
         let used_for = "the word vectors of the networks in tables 2 and 3";
         let [words, numbers] = VECTORS;
-        Ok(self.find(words, used_for)?.zip(self.find(numbers, used_for)?).map(|(a, b)| [a, b]))
+        Ok(self
+            .find(words, used_for)?
+            .zip(self.find(numbers, used_for)?)
+            .map(|(a, b)| [a, b]))
     }
 
     /// The table of synonyms; None where there is no folder.
@@ -116,9 +128,15 @@ impl DataFolder {
 
     /// A file of the folder; None without a folder, an error when it is not there.
     fn find(&self, path: &str, used_for: &'static str) -> Result<Option<PathBuf>> {
-        let Some(folder) = &self.folder else { return Ok(None) };
+        let Some(folder) = &self.folder else {
+            return Ok(None);
+        };
         let path = folder.join(path);
-        if path.is_file() { Ok(Some(path)) } else { Err(Error::MissingData { path, used_for }) }
+        if path.is_file() {
+            Ok(Some(path))
+        } else {
+            Err(Error::MissingData { path, used_for })
+        }
     }
 
     /// All texts of a set; of a generator of the same kind where there is no folder.
@@ -136,24 +154,51 @@ impl DataFolder {
 
 /// Generated reviews.
 pub(crate) fn reviews(count: usize, seed: u64) -> Vec<LabelledText> {
-    let written = Reviews { reviews: count, seed }.generate();
-    written.into_iter().map(|r| LabelledText { label: r.stars.to_string(), text: r.text }).collect()
+    let written = Reviews {
+        reviews: count,
+        seed,
+    }
+    .generate();
+    written
+        .into_iter()
+        .map(|r| LabelledText {
+            label: r.stars.to_string(),
+            text: r.text,
+        })
+        .collect()
 }
 
 /// Generated articles.
 pub(crate) fn news(count: usize, seed: u64) -> Vec<LabelledText> {
-    let written = News { articles: count, seed }.generate();
-    written.into_iter().map(|a| LabelledText { label: a.topic.into(), text: a.text }).collect()
+    let written = News {
+        articles: count,
+        seed,
+    }
+    .generate();
+    written
+        .into_iter()
+        .map(|a| LabelledText {
+            label: a.topic.into(),
+            text: a.text,
+        })
+        .collect()
 }
 
 fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
     let mut table = Source::open(path, None)?.table()?;
     let column = |name: &str| {
         let found = table.columns().iter().position(|column| column == name);
-        found.ok_or_else(|| Error::BadData { path: path.into(), what: format!("has no column `{name}`") })
+        found.ok_or_else(|| Error::BadData {
+            path: path.into(),
+            what: format!("has no column `{name}`"),
+        })
     };
     let label = column(set.label)?;
-    let texts: Vec<usize> = set.texts.iter().map(|name| column(name)).collect::<Result<_>>()?;
+    let texts: Vec<usize> = set
+        .texts
+        .iter()
+        .map(|name| column(name))
+        .collect::<Result<_>>()?;
     let mut record = TableRecord::default();
     let mut lines = Vec::new();
     while table.read(&mut record)? {
@@ -162,8 +207,15 @@ fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
             Some(Cell::Number(number)) => number.to_string(),
             _ => String::new(),
         };
-        let text = texts.iter().map(|&at| cell(at)).collect::<Vec<_>>().join(" ");
-        lines.push(LabelledText { label: cell(label), text });
+        let text = texts
+            .iter()
+            .map(|&at| cell(at))
+            .collect::<Vec<_>>()
+            .join(" ");
+        lines.push(LabelledText {
+            label: cell(label),
+            text,
+        });
     }
     Ok(lines)
 }
@@ -178,10 +230,18 @@ pub(crate) fn count_rows(
 ) -> Result<Rows> {
     if reviews.len() < count {
         let why = format!("the {count} reviews of a trial");
-        return Err(Error::TooFewRows { name: name.into(), found: reviews.len(), needed: count, why });
+        return Err(Error::TooFewRows {
+            name: name.into(),
+            found: reviews.len(),
+            needed: count,
+            why,
+        });
     }
-    let chosen: Vec<&LabelledText> =
-        shuffled(reviews.len(), seed).into_iter().take(count).map(|at| &reviews[at]).collect();
+    let chosen: Vec<&LabelledText> = shuffled(reviews.len(), seed)
+        .into_iter()
+        .take(count)
+        .map(|at| &reviews[at])
+        .collect();
     let mut learner = VocabularyLearner::default();
     for review in &chosen {
         learner.observe(&review.text).map_err(efface::Error::from)?;
@@ -189,7 +249,11 @@ pub(crate) fn count_rows(
     if learner.distinct() < width {
         let name = name.into();
         let found = learner.distinct();
-        return Err(Error::TooFewWords { name, found, needed: width });
+        return Err(Error::TooFewWords {
+            name,
+            found,
+            needed: width,
+        });
     }
     let vocabulary = learner.finish(width).map_err(efface::Error::from)?;
     let mut table = Csr::<f32>::new(width);
@@ -198,7 +262,11 @@ pub(crate) fn count_rows(
     for review in chosen {
         vocabulary.counts(&review.text, &mut entries);
         table.push(&entries)?;
-        targets.push(if matches!(review.label.as_str(), "4" | "5") { 1.0 } else { -1.0 });
+        targets.push(if matches!(review.label.as_str(), "4" | "5") {
+            1.0
+        } else {
+            -1.0
+        });
     }
     Ok(Rows::new(table, targets, 1)?)
 }

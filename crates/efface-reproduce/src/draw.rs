@@ -19,7 +19,11 @@ pub(crate) fn shuffled(n: usize, seed: u64) -> Vec<usize> {
 
 /// `k` of the ids, in ascending order.
 pub(crate) fn choose(ids: &[RowId], k: usize, seed: u64) -> Vec<RowId> {
-    let mut chosen: Vec<RowId> = shuffled(ids.len(), seed).into_iter().take(k).map(|at| ids[at]).collect();
+    let mut chosen: Vec<RowId> = shuffled(ids.len(), seed)
+        .into_iter()
+        .take(k)
+        .map(|at| ids[at])
+        .collect();
     chosen.sort_unstable();
     chosen
 }

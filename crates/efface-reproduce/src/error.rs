@@ -143,6 +143,10 @@ impl Error {
     }
 
     pub(crate) fn file(path: &Path, what: &'static str, cause: io::Error) -> Self {
-        Self::File { path: path.into(), what, cause }
+        Self::File {
+            path: path.into(),
+            what,
+            cause,
+        }
     }
 }

@@ -48,8 +48,13 @@ impl KeptInverse {
                 faer::get_global_parallelism(),
             );
         }
-        let factor = hessian.llt(Side::Lower).map_err(|fault| singular(fault, d))?;
-        Ok(Self { inverse: factor.inverse(), parameters })
+        let factor = hessian
+            .llt(Side::Lower)
+            .map_err(|fault| singular(fault, d))?;
+        Ok(Self {
+            inverse: factor.inverse(),
+            parameters,
+        })
     }
 
     /// The parameters after the step, on one thread.
@@ -71,10 +76,26 @@ impl KeptInverse {
         let mut outer = Mat::zeros(d, d);
         multiply(&mut outer, removed.as_ref(), answer.as_ref());
         let mut retained = self.inverse.clone();
-        matmul(retained.as_mut(), Accum::Add, inverse, outer.as_ref(), 1.0, Par::Seq);
+        matmul(
+            retained.as_mut(),
+            Accum::Add,
+            inverse,
+            outer.as_ref(),
+            1.0,
+            Par::Seq,
+        );
         let mut step = Mat::zeros(d, 1);
-        multiply(&mut step, retained.as_ref(), MatRef::from_column_major_slice(&gradient, d, 1));
-        Ok(self.parameters.iter().enumerate().map(|(j, value)| value + step[(j, 0)]).collect())
+        multiply(
+            &mut step,
+            retained.as_ref(),
+            MatRef::from_column_major_slice(&gradient, d, 1),
+        );
+        Ok(self
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(j, value)| value + step[(j, 0)])
+            .collect())
     }
 
     /// The gradient of the loss of the rows to forget: Σ (θᵀx − y) x.
@@ -82,7 +103,8 @@ impl KeptInverse {
         let mut gradient = vec![0.0; rows.width()];
         rows.visit(gone, &mut |_, row| {
             let target = row.targets.first().copied().unwrap_or(0.0);
-            row.features.add_to(row.features.dot(&self.parameters) - target, &mut gradient);
+            row.features
+                .add_to(row.features.dot(&self.parameters) - target, &mut gradient);
         })?;
         Ok(gradient)
     }
@@ -91,7 +113,9 @@ impl KeptInverse {
 /// Some rows as a d×k matrix, one column a row.
 fn columns(rows: &Rows, ids: &[RowId]) -> Result<Mat<f64>> {
     let mut out = Mat::zeros(rows.width(), ids.len());
-    rows.visit(ids, &mut |at, row| row.features.each(|j, value| out[(j, at)] = value))?;
+    rows.visit(ids, &mut |at, row| {
+        row.features.each(|j, value| out[(j, at)] = value)
+    })?;
     Ok(out)
 }
 
@@ -105,16 +129,35 @@ fn solve(mut a: Mat<f64>, rhs: &mut Mat<f64>) -> Result<()> {
     let scratch = llt::factor::cholesky_in_place_scratch::<f64>(k, Par::Seq, Spec::default());
     let mut buffer = MemBuffer::new(scratch);
     let stack = MemStack::new(&mut buffer);
-    llt::factor::cholesky_in_place(a.as_mut(), Default::default(), Par::Seq, stack, Spec::default())
-        .map_err(|fault| singular(fault, k))?;
-    let mut buffer = MemBuffer::new(llt::solve::solve_in_place_scratch::<f64>(k, rhs.ncols(), Par::Seq));
-    llt::solve::solve_in_place(a.as_ref(), rhs.as_mut(), Par::Seq, MemStack::new(&mut buffer));
+    llt::factor::cholesky_in_place(
+        a.as_mut(),
+        Default::default(),
+        Par::Seq,
+        stack,
+        Spec::default(),
+    )
+    .map_err(|fault| singular(fault, k))?;
+    let mut buffer = MemBuffer::new(llt::solve::solve_in_place_scratch::<f64>(
+        k,
+        rhs.ncols(),
+        Par::Seq,
+    ));
+    llt::solve::solve_in_place(
+        a.as_ref(),
+        rhs.as_mut(),
+        Par::Seq,
+        MemStack::new(&mut buffer),
+    );
     Ok(())
 }
 
 fn singular(fault: llt::factor::LltError, width: usize) -> Error {
     let llt::factor::LltError::NonPositivePivot { index } = fault;
-    efface::Error::Singular { pivot: index, width }.into()
+    efface::Error::Singular {
+        pivot: index,
+        width,
+    }
+    .into()
 }
 
 #[cfg(test)]
@@ -133,14 +176,24 @@ mod tests {
         let gone: Vec<RowId> = rows.ids().step_by(7).take(k).collect();
         let found = kept.without(rows, &gone).unwrap();
         let retrained = parameters(&recipe(1).fit(&without(rows, &gone)).unwrap()).unwrap();
-        let apart: f64 = found.iter().zip(&retrained).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let apart: f64 = found
+            .iter()
+            .zip(&retrained)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum::<f64>()
+            .sqrt();
         let length = retrained.iter().map(|b| b * b).sum::<f64>().sqrt();
         assert!(apart <= 1e-9 * length, "k = {k}: {apart} of {length}");
     }
 
     #[test]
     fn the_step_ends_where_a_refit_ends() {
-        let made = LinearProblem { rows: 700, width: 30, seed: 2 }.generate();
+        let made = LinearProblem {
+            rows: 700,
+            width: 30,
+            seed: 2,
+        }
+        .generate();
         let mut sparse = Csr::<f32>::new(30);
         for i in 0..700 {
             // Every third value, so that a row has ten entries.
@@ -160,6 +213,9 @@ mod tests {
     fn a_matrix_without_an_inverse_is_refused() {
         let rows = Rows::new(Dense::new(vec![0.0; 8], 2).unwrap(), vec![1.0; 4], 1).unwrap();
         let refused = KeptInverse::new(&rows, vec![0.0; 2], 0.0);
-        assert!(matches!(refused, Err(Error::Core(efface::Error::Singular { pivot: 0, width: 2 }))));
+        assert!(matches!(
+            refused,
+            Err(Error::Core(efface::Error::Singular { pivot: 0, width: 2 }))
+        ));
     }
 }

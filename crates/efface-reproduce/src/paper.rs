@@ -29,15 +29,27 @@ fn place<T: PartialEq>(among: &[T], value: T) -> Option<usize> {
 pub(crate) fn table1(k: usize, d: usize) -> Option<PrintedFigures> {
     let row = place(&TABLE1_DELETIONS, k)?;
     let column = place(&TABLE1_WIDTHS, d)?;
-    Some(PrintedFigures { influence: TABLE1[row].0[column], projection: TABLE1[row].1[column] })
+    Some(PrintedFigures {
+        influence: TABLE1[row].0[column],
+        projection: TABLE1[row].1[column],
+    })
 }
 
 pub(crate) const TABLE3_WIDTHS: [usize; 4] = [1000, 1500, 2000, 2500];
 pub(crate) const TABLE3_DELETIONS: [usize; 5] = [1, 5, 10, 20, 50];
 const TABLE3: [([f64; 5], [f64; 5]); 4] = [
-    ([85.0, 98.0, 187.0, 350.0, 921.0], [81.0, 90.0, 157.0, 325.0, 807.0]),
-    ([40.0, 45.0, 76.0, 174.0, 381.0], [34.0, 39.0, 46.0, 102.0, 301.0]),
-    ([17.0, 24.0, 43.0, 97.0, 281.0], [14.0, 21.0, 25.0, 59.0, 176.0]),
+    (
+        [85.0, 98.0, 187.0, 350.0, 921.0],
+        [81.0, 90.0, 157.0, 325.0, 807.0],
+    ),
+    (
+        [40.0, 45.0, 76.0, 174.0, 381.0],
+        [34.0, 39.0, 46.0, 102.0, 301.0],
+    ),
+    (
+        [17.0, 24.0, 43.0, 97.0, 281.0],
+        [14.0, 21.0, 25.0, 59.0, 176.0],
+    ),
     ([8.0, 18.0, 20.0, 44.0, 82.0], [5.0, 12.0, 14.0, 31.0, 68.0]),
 ];
 
@@ -45,7 +57,10 @@ const TABLE3: [([f64; 5], [f64; 5]); 4] = [
 pub(crate) fn table3(k: usize, d: usize) -> Option<PrintedFigures> {
     let row = place(&TABLE3_WIDTHS, d)?;
     let column = place(&TABLE3_DELETIONS, k)?;
-    Some(PrintedFigures { influence: TABLE3[row].0[column], projection: TABLE3[row].1[column] })
+    Some(PrintedFigures {
+        influence: TABLE3[row].0[column],
+        projection: TABLE3[row].1[column],
+    })
 }
 
 /// Table 2: the fastest and the slowest run and a total, in seconds. The number of runs in the total is not stated.
@@ -70,12 +85,19 @@ const TABLE4: [[(f64, f64); 3]; 3] = [
     [(0.96, 0.96), (1.05, 0.98), (3.11, 0.65)],
     [(0.88, 0.79), (1.02, 0.62), (1.22, 0.33)],
 ];
-const TABLE5: [[f64; 3]; 3] = [[8.81, 9.17, 10.84], [11.56, 10.33, 9.62], [9.39, 9.52, 10.03]];
+const TABLE5: [[f64; 3]; 3] = [
+    [8.81, 9.17, 10.84],
+    [11.56, 10.33, 9.62],
+    [9.39, 9.52, 10.03],
+];
 
 /// Table 4: what is left of the injected weight.
 pub(crate) fn table4(k: usize, keep: f64) -> Option<PrintedFigures> {
     let (influence, projection) = TABLE4[place(&TABLE4_DELETIONS, k)?][place(&TABLE4_KEEPS, keep)?];
-    Some(PrintedFigures { influence, projection })
+    Some(PrintedFigures {
+        influence,
+        projection,
+    })
 }
 
 /// Table 5: the median weight before.
@@ -94,7 +116,10 @@ const L2: [[(f64, f64); 3]; 3] = [
 /// Izzo et al., table 4: distance to retraining as a share of how far it moved.
 pub(crate) fn l2(k: usize, scale: f64) -> Option<PrintedFigures> {
     let (influence, projection) = L2[place(&L2_DELETIONS, k)?][place(&L2_SCALES, scale)?];
-    Some(PrintedFigures { influence, projection })
+    Some(PrintedFigures {
+        influence,
+        projection,
+    })
 }
 
 #[cfg(test)]
@@ -103,12 +128,45 @@ mod tests {
 
     #[test]
     fn cells_are_where_the_paper_has_them() {
-        assert_eq!(table1(30, 2000), Some(PrintedFigures { influence: 58.0, projection: 79.0 }));
-        assert_eq!(table1(200, 1000), Some(PrintedFigures { influence: 316.0, projection: 3492.0 }));
-        assert_eq!(table3(20, 1500), Some(PrintedFigures { influence: 174.0, projection: 102.0 }));
-        assert_eq!(table4(100, 0.1), Some(PrintedFigures { influence: 1.22, projection: 0.33 }));
+        assert_eq!(
+            table1(30, 2000),
+            Some(PrintedFigures {
+                influence: 58.0,
+                projection: 79.0
+            })
+        );
+        assert_eq!(
+            table1(200, 1000),
+            Some(PrintedFigures {
+                influence: 316.0,
+                projection: 3492.0
+            })
+        );
+        assert_eq!(
+            table3(20, 1500),
+            Some(PrintedFigures {
+                influence: 174.0,
+                projection: 102.0
+            })
+        );
+        assert_eq!(
+            table4(100, 0.1),
+            Some(PrintedFigures {
+                influence: 1.22,
+                projection: 0.33
+            })
+        );
         assert_eq!(table5(50, 0.5), Some(11.56));
-        assert_eq!(l2(10, 1.0), Some(PrintedFigures { influence: 0.27, projection: 0.89 }));
-        assert_eq!((table1(2, 1000), table3(1, 3000), table4(10, 0.3)), (None, None, None));
+        assert_eq!(
+            l2(10, 1.0),
+            Some(PrintedFigures {
+                influence: 0.27,
+                projection: 0.89
+            })
+        );
+        assert_eq!(
+            (table1(2, 1000), table3(1, 3000), table4(10, 0.3)),
+            (None, None, None)
+        );
     }
 }

@@ -100,7 +100,9 @@ impl PaperPart {
         match self {
             PaperPart::Table1 => &[PaperStudy::Times, PaperStudy::ReviewInjection],
             PaperPart::Table2 => &[PaperStudy::NetworkTimes],
-            PaperPart::Table3 | PaperPart::Figure1 | PaperPart::Figure2 => &[PaperStudy::HeadInjection],
+            PaperPart::Table3 | PaperPart::Figure1 | PaperPart::Figure2 => {
+                &[PaperStudy::HeadInjection]
+            }
             PaperPart::Table4 | PaperPart::Table5 => &[PaperStudy::Injection],
             PaperPart::L2 => &[PaperStudy::Distance],
             PaperPart::Adaptive => &[PaperStudy::Adaptive],
@@ -130,12 +132,18 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_others_refused() {
-        assert_eq!(PaperPart::parse(&PaperPart::names()).unwrap(), PaperPart::parse(&["all"]).unwrap());
+        assert_eq!(
+            PaperPart::parse(&PaperPart::names()).unwrap(),
+            PaperPart::parse(&["all"]).unwrap()
+        );
         assert_eq!(
             PaperPart::parse(&["figure2", "table1", "table1"]).unwrap(),
             [PaperPart::Table1, PaperPart::Figure2]
         );
         let error = PaperPart::parse(&["table6"]).unwrap_err();
-        assert!(error.to_string().contains("table6") && error.hint().unwrap().contains("table5"), "{error}");
+        assert!(
+            error.to_string().contains("table6") && error.hint().unwrap().contains("table5"),
+            "{error}"
+        );
     }
 }

@@ -119,7 +119,12 @@ pub(crate) const LAMBDA: f64 = 1e-4;
 impl StudyPlan {
     /// The paper's own settings.
     pub(crate) fn full() -> Self {
-        let training = TrainingPlan { articles: 2225, hidden: 96, max_tokens: 250, epochs: 12 };
+        let training = TrainingPlan {
+            articles: 2225,
+            hidden: 96,
+            max_tokens: 250,
+            epochs: 12,
+        };
         Self {
             times: TimesPlan {
                 widths: paper::TABLE1_WIDTHS.to_vec(),
@@ -171,13 +176,23 @@ impl StudyPlan {
                 deletions: vec![1, 10, 100],
                 trials: 20,
             },
-            membership: MembershipPlan { rows: 1000, width: 100, forgotten: 100, oracles: 256 },
+            membership: MembershipPlan {
+                rows: 1000,
+                width: 100,
+                forgotten: 100,
+                oracles: 256,
+            },
         }
     }
 
     /// Everything once, small enough for two minutes on two cores.
     pub(crate) fn quick() -> Self {
-        let training = TrainingPlan { articles: 600, hidden: 24, max_tokens: 60, epochs: 14 };
+        let training = TrainingPlan {
+            articles: 600,
+            hidden: 24,
+            max_tokens: 60,
+            epochs: 14,
+        };
         let full = Self::full();
         Self {
             times: TimesPlan {
@@ -200,9 +215,24 @@ impl StudyPlan {
                 augmented: 20,
                 ..full.network
             },
-            head: HeadInjectionPlan { training, widths: vec![1000, 1500], trials: 2, ..full.head },
-            injection: InjectionPlan { width: 400, rows: 4000, trials: 3, ..full.injection },
-            distance: DistancePlan { width: 400, rows: 4000, trials: 3, ..full.distance },
+            head: HeadInjectionPlan {
+                training,
+                widths: vec![1000, 1500],
+                trials: 2,
+                ..full.head
+            },
+            injection: InjectionPlan {
+                width: 400,
+                rows: 4000,
+                trials: 3,
+                ..full.injection
+            },
+            distance: DistancePlan {
+                width: 400,
+                rows: 4000,
+                trials: 3,
+                ..full.distance
+            },
             adaptive: AdaptivePlan {
                 rows: 500,
                 width: 20,
@@ -210,14 +240,24 @@ impl StudyPlan {
                 trials: 5,
                 ..full.adaptive
             },
-            membership: MembershipPlan { rows: 300, width: 40, forgotten: 40, oracles: 64 },
+            membership: MembershipPlan {
+                rows: 300,
+                width: 40,
+                forgotten: 40,
+                oracles: 64,
+            },
         }
     }
 
     /// So small that a test can run it all.
     #[cfg(test)]
     pub(crate) fn tiny() -> Self {
-        let training = TrainingPlan { articles: 60, hidden: 4, max_tokens: 20, epochs: 1 };
+        let training = TrainingPlan {
+            articles: 60,
+            hidden: 4,
+            max_tokens: 20,
+            epochs: 1,
+        };
         let quick = Self::quick();
         Self {
             times: TimesPlan {
@@ -270,7 +310,12 @@ impl StudyPlan {
                 deletions: vec![1, 5],
                 trials: 2,
             },
-            membership: MembershipPlan { rows: 80, width: 6, forgotten: 16, oracles: 16 },
+            membership: MembershipPlan {
+                rows: 80,
+                width: 6,
+                forgotten: 16,
+                oracles: 16,
+            },
         }
     }
 

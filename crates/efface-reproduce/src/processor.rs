@@ -16,7 +16,10 @@ pub(crate) struct ProcessorWait {
 
 impl ProcessorWait {
     pub(crate) fn begin() -> Self {
-        Self { start: Instant::now(), waited: waited() }
+        Self {
+            start: Instant::now(),
+            waited: waited(),
+        }
     }
 
     /// The share of the time since then; None where the system does not tell.

@@ -55,7 +55,11 @@ const UNIT: f64 = 1000.0;
 
 /// Measures what is missing and writes the report.
 pub fn run(settings: &ReproduceSettings, watch: &mut dyn RunWatch) -> Result<FinishedRun> {
-    let plan = if settings.quick { StudyPlan::quick() } else { StudyPlan::full() };
+    let plan = if settings.quick {
+        StudyPlan::quick()
+    } else {
+        StudyPlan::full()
+    };
     with_plan(settings, plan, watch)
 }
 
@@ -64,9 +68,16 @@ pub(crate) fn with_plan(
     plan: StudyPlan,
     watch: &mut dyn RunWatch,
 ) -> Result<FinishedRun> {
-    for (name, value) in [("trials", settings.trials.unwrap_or(1)), ("threads", settings.threads)] {
+    for (name, value) in [
+        ("trials", settings.trials.unwrap_or(1)),
+        ("threads", settings.threads),
+    ] {
         if value == 0 || value > 100_000 {
-            return Err(Error::Setting { name, value: value.to_string(), range: "1 to 100000" });
+            return Err(Error::Setting {
+                name,
+                value: value.to_string(),
+                range: "1 to 100000",
+            });
         }
     }
     let studies = studies(&settings.parts);
@@ -77,21 +88,42 @@ pub(crate) fn with_plan(
         has(PaperStudy::NetworkTimes) || has(PaperStudy::HeadInjection),
         has(PaperStudy::NetworkTimes),
     )?;
-    let ReproduceSettings { quick, data: folder, trials, seed, threads, out, .. } = settings;
+    let ReproduceSettings {
+        quick,
+        data: folder,
+        trials,
+        seed,
+        threads,
+        out,
+        ..
+    } = settings;
     let identity = RunIdentity::new(*quick, folder.clone(), *trials, *seed, *threads);
     let mut state = RunState::open(out, &identity, settings.force)?;
     let plan = trials.map_or(plan.clone(), |trials| plan.trials(trials));
-    let context =
-        StudyContext { plan, data, seed: trial_seed(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
-    let jobs: Vec<StudyJob> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
-    let is_missing = |state: &RunState, job: &StudyJob| !state.has(job.study.name(), &job.cell, job.trial);
+    let context = StudyContext {
+        plan,
+        data,
+        seed: trial_seed(*seed, 0, 0),
+        threads: *threads,
+        cache: out.join(CACHE),
+    };
+    let jobs: Vec<StudyJob> = studies
+        .iter()
+        .flat_map(|&study| measure(study, &context).jobs())
+        .collect();
+    let is_missing =
+        |state: &RunState, job: &StudyJob| !state.has(job.study.name(), &job.cell, job.trial);
     let missing: Vec<&StudyJob> = jobs.iter().filter(|job| is_missing(&state, job)).collect();
     let seconds: f64 = missing.iter().map(|job| job.cost).sum();
     let there = jobs.len() - missing.len();
     watch.say(&format!(
         "{} trials to do{}, about {} on two idle cores",
         missing.len(),
-        if there > 0 { format!(", {there} are there already") } else { String::new() },
+        if there > 0 {
+            format!(", {there} are there already")
+        } else {
+            String::new()
+        },
         minutes(seconds)
     ));
     for reason in page::reasons(&context, settings) {
@@ -100,7 +132,11 @@ pub(crate) fn with_plan(
     let done = missing.len();
     let mut finished = write(&context, &state, settings)?;
     for &study in &studies {
-        let missing: Vec<&StudyJob> = missing.iter().copied().filter(|job| job.study == study).collect();
+        let missing: Vec<&StudyJob> = missing
+            .iter()
+            .copied()
+            .filter(|job| job.study == study)
+            .collect();
         if missing.is_empty() {
             continue;
         }
@@ -132,8 +168,17 @@ fn do_all(
         let study = study.name().to_string();
         let cell = job.cell.clone();
         // What is no number has no place in JSON, and in a table it is the same as missing.
-        let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
-        state.add(TrialRecord { study, cell, trial: job.trial, seconds, values })?;
+        let values = values
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        state.add(TrialRecord {
+            study,
+            cell,
+            trial: job.trial,
+            seconds,
+            values,
+        })?;
         watch.at(amount(&jobs[..=at]));
     }
     watch.finish();
@@ -141,14 +186,22 @@ fn do_all(
 }
 
 fn studies(parts: &[PaperPart]) -> Vec<PaperStudy> {
-    let mut studies: Vec<PaperStudy> = parts.iter().flat_map(|part| part.studies()).copied().collect();
+    let mut studies: Vec<PaperStudy> = parts
+        .iter()
+        .flat_map(|part| part.studies())
+        .copied()
+        .collect();
     studies.sort();
     studies.dedup();
     studies
 }
 
 /// Writes the page and its CSV files from what is in the record so far.
-fn write(context: &StudyContext, state: &RunState, settings: &ReproduceSettings) -> Result<FinishedRun> {
+fn write(
+    context: &StudyContext,
+    state: &RunState,
+    settings: &ReproduceSettings,
+) -> Result<FinishedRun> {
     let (page, findings) = page::build(context, &state.records, settings);
     let mut files = Vec::new();
     let index = settings.out.join("index.html");
@@ -160,7 +213,12 @@ fn write(context: &StudyContext, state: &RunState, settings: &ReproduceSettings)
         files.push(path);
     }
     let findings = findings.iter().map(|text| text.plain()).collect();
-    Ok(FinishedRun { index, files, findings, trials: (0, 0) })
+    Ok(FinishedRun {
+        index,
+        files,
+        findings,
+        trials: (0, 0),
+    })
 }
 
 /// A file is replaced whole or not at all.

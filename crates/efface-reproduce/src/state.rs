@@ -62,27 +62,54 @@ impl RunIdentity {
         seed: u64,
         threads: usize,
     ) -> Self {
-        Self { format: FORMAT, quick, data, trials, seed, threads }
+        Self {
+            format: FORMAT,
+            quick,
+            data,
+            trials,
+            seed,
+            threads,
+        }
     }
 
     /// In what another run differs.
     fn difference(&self, other: &Self) -> Option<String> {
         let show = |value: &Option<PathBuf>| {
-            value.as_ref().map_or("generated data".into(), |p| p.display().to_string())
+            value
+                .as_ref()
+                .map_or("generated data".into(), |p| p.display().to_string())
         };
-        let trials =
-            |value: Option<usize>| value.map_or("the paper's trials".into(), |n| format!("{n} trials"));
-        let speed = |quick: bool| if quick { "the quick settings" } else { "the full settings" };
+        let trials = |value: Option<usize>| {
+            value.map_or("the paper's trials".into(), |n| format!("{n} trials"))
+        };
+        let speed = |quick: bool| {
+            if quick {
+                "the quick settings"
+            } else {
+                "the full settings"
+            }
+        };
         let pairs = [
-            (format!("format {}", self.format), format!("format {}", other.format)),
+            (
+                format!("format {}", self.format),
+                format!("format {}", other.format),
+            ),
             (speed(self.quick).into(), speed(other.quick).into()),
             (show(&self.data), show(&other.data)),
             (trials(self.trials), trials(other.trials)),
-            (format!("seed {}", self.seed), format!("seed {}", other.seed)),
-            (format!("{} threads", self.threads), format!("{} threads", other.threads)),
+            (
+                format!("seed {}", self.seed),
+                format!("seed {}", other.seed),
+            ),
+            (
+                format!("{} threads", self.threads),
+                format!("{} threads", other.threads),
+            ),
         ];
         let differs = pairs.iter().find(|(mine, theirs)| mine != theirs);
-        differs.map(|(mine, theirs)| format!("it was made with {theirs}, and this one is to be with {mine}"))
+        differs.map(|(mine, theirs)| {
+            format!("it was made with {theirs}, and this one is to be with {mine}")
+        })
     }
 }
 
@@ -94,7 +121,10 @@ impl RunState {
         let path = out.join(FILE);
         if path.exists() {
             let opened = OpenOptions::new().read(true).write(true).open(&path);
-            let mut file = locked(opened.map_err(|cause| Error::file(&path, "opened", cause))?, out)?;
+            let mut file = locked(
+                opened.map_err(|cause| Error::file(&path, "opened", cause))?,
+                out,
+            )?;
             let Some((found, records, whole)) = read(&path, &mut file)? else {
                 // Cut off before its first line was whole: there is nothing to go on from.
                 cut(&path, &mut file, 0)?;
@@ -104,22 +134,42 @@ impl RunState {
                 None => {
                     // A line that was being written when the run ended is no trial.
                     cut(&path, &mut file, whole)?;
-                    return Ok(Self { path, file, records });
+                    return Ok(Self {
+                        path,
+                        file,
+                        records,
+                    });
                 }
-                Some(difference) if !force => return Err(Error::OtherRun { out: out.into(), difference }),
+                Some(difference) if !force => {
+                    return Err(Error::OtherRun {
+                        out: out.into(),
+                        difference,
+                    });
+                }
                 Some(_) => {}
             }
         } else if !force && !is_empty(out)? {
             return Err(Error::NotARun(out.into()));
         }
         set_aside(out)?;
-        let created = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-        let file = locked(created.map_err(|cause| Error::file(&path, "created", cause))?, out)?;
+        let created = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
+        let file = locked(
+            created.map_err(|cause| Error::file(&path, "created", cause))?,
+            out,
+        )?;
         Self::begin(path, file, identity)
     }
 
     fn begin(path: PathBuf, file: File, identity: &RunIdentity) -> Result<Self> {
-        let mut state = Self { path, file, records: Vec::new() };
+        let mut state = Self {
+            path,
+            file,
+            records: Vec::new(),
+        };
         state.line(identity)?;
         Ok(state)
     }
@@ -133,39 +183,60 @@ impl RunState {
 
     /// Whether a trial was finished in this run or in an earlier one.
     pub(crate) fn has(&self, study: &str, cell: &str, trial: usize) -> bool {
-        self.records.iter().any(|r| r.trial == trial && r.cell == cell && r.study == study)
+        self.records
+            .iter()
+            .any(|r| r.trial == trial && r.cell == cell && r.study == study)
     }
 
     fn line(&mut self, value: &impl Serialize) -> Result<()> {
         let failed = |cause| Error::file(&self.path, "written", cause);
         let mut text = serde_json::to_string(value).map_err(|cause| failed(cause.into()))?;
         text.push('\n');
-        self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).map_err(failed)
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.flush())
+            .map_err(failed)
     }
 }
 
 /// The identity, the records, and the length of what is whole; None where not even the first line is.
 fn read(path: &Path, file: &mut File) -> Result<Option<(RunIdentity, Vec<TrialRecord>, u64)>> {
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|cause| Error::file(path, "read", cause))?;
-    let damaged =
-        |line: usize, cause: String| Error::Damaged { path: path.into(), line: line + 1, what: cause };
+    file.read_to_end(&mut bytes)
+        .map_err(|cause| Error::file(path, "read", cause))?;
+    let damaged = |line: usize, cause: String| Error::Damaged {
+        path: path.into(),
+        line: line + 1,
+        what: cause,
+    };
     // What follows the last line break was being written, and may end in the middle of a letter.
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
     if whole == 0 && (BEGINNING.starts_with(&bytes) || bytes.starts_with(BEGINNING)) {
         return Ok(None);
     }
     let line = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
-    let text = std::str::from_utf8(&bytes[..whole])
-        .map_err(|fault| damaged(line(&bytes[..fault.valid_up_to()]), "it is not UTF-8".into()))?;
+    let text = std::str::from_utf8(&bytes[..whole]).map_err(|fault| {
+        damaged(
+            line(&bytes[..fault.valid_up_to()]),
+            "it is not UTF-8".into(),
+        )
+    })?;
     let mut lines = text.lines().enumerate();
     let Some((_, first)) = lines.next() else {
         return Err(damaged(0, "it is no record of a run".into()));
     };
     let identity = serde_json::from_str(first).map_err(|cause| damaged(0, cause.to_string()))?;
-    let records =
-        lines.map(|(at, line)| serde_json::from_str(line).map_err(|cause| damaged(at, cause.to_string())));
-    Ok(Some((identity, records.collect::<Result<_>>()?, whole as u64)))
+    let records = lines.map(|(at, line)| {
+        serde_json::from_str(line).map_err(|cause| damaged(at, cause.to_string()))
+    });
+    Ok(Some((
+        identity,
+        records.collect::<Result<_>>()?,
+        whole as u64,
+    )))
 }
 
 /// The file with a lock on it. Where the file system knows no locks, it goes without.
@@ -178,21 +249,33 @@ fn locked(file: File, out: &Path) -> Result<File> {
 
 /// Shortens the file and goes to its end.
 fn cut(path: &Path, file: &mut File, length: u64) -> Result<()> {
-    let done = file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0)));
-    done.map(|_| ()).map_err(|cause| Error::file(path, "written", cause))
+    let done = file
+        .set_len(length)
+        .and_then(|()| file.seek(SeekFrom::End(0)));
+    done.map(|_| ())
+        .map_err(|cause| Error::file(path, "written", cause))
 }
 
 /// Moves what an earlier run made into a folder of its own, so that nothing is overwritten and nothing of it, such as a trained
 /// network, is taken for this run's.
 fn set_aside(out: &Path) -> Result<()> {
     let entries = fs::read_dir(out).map_err(|cause| Error::file(out, "read", cause))?;
-    let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    let made: Vec<_> = names.into_iter().filter(|name| name.to_str().is_some_and(is_made_here)).collect();
+    let names: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .collect();
+    let made: Vec<_> = names
+        .into_iter()
+        .filter(|name| name.to_str().is_some_and(is_made_here))
+        .collect();
     if made.is_empty() {
         return Ok(());
     }
-    let free = (1..).map(|n| out.join(format!("earlier-{n}"))).find(|path| !path.exists());
-    let Some(free) = free else { return Err(Error::NotARun(out.into())) };
+    let free = (1..)
+        .map(|n| out.join(format!("earlier-{n}")))
+        .find(|path| !path.exists());
+    let Some(free) = free else {
+        return Err(Error::NotARun(out.into()));
+    };
     fs::create_dir(&free).map_err(|cause| Error::file(&free, "created", cause))?;
     for name in made {
         let path = out.join(&name);
@@ -223,7 +306,13 @@ mod tests {
 
     fn record(trial: usize) -> TrialRecord {
         let values = Values::from([("a".to_string(), 0.1 + trial as f64)]);
-        TrialRecord { study: "s".into(), cell: "c".into(), trial, seconds: 1.0, values }
+        TrialRecord {
+            study: "s".into(),
+            cell: "c".into(),
+            trial,
+            seconds: 1.0,
+            values,
+        }
     }
 
     #[test]
@@ -234,10 +323,17 @@ mod tests {
         state.add(record(1)).unwrap();
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap();
-        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::Busy(_))));
+        assert!(matches!(
+            RunState::open(folder.path(), &identity(1), false),
+            Err(Error::Busy(_))
+        ));
         drop(state);
         // The last byte that was written is the first half of a letter.
-        fs::write(&path, [&text.as_bytes()[..text.len() - 7], b"\xc3"].concat()).unwrap();
+        fs::write(
+            &path,
+            [&text.as_bytes()[..text.len() - 7], b"\xc3"].concat(),
+        )
+        .unwrap();
         let mut state = RunState::open(folder.path(), &identity(1), false).unwrap();
         assert_eq!(state.records, [record(0)]);
         assert!(state.has("s", "c", 0) && !state.has("s", "c", 1));
@@ -250,22 +346,49 @@ mod tests {
     #[test]
     fn another_run_is_refused_and_with_force_set_aside() {
         let folder = tempfile::tempdir().unwrap();
-        RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+        RunState::open(folder.path(), &identity(1), false)
+            .unwrap()
+            .add(record(0))
+            .unwrap();
         let error = RunState::open(folder.path(), &identity(2), false).unwrap_err();
-        assert!(error.to_string().contains("seed 1") && error.to_string().contains("seed 2"), "{error}");
+        assert!(
+            error.to_string().contains("seed 1") && error.to_string().contains("seed 2"),
+            "{error}"
+        );
         let made = ["index.html", "table4.csv", "text.csv"];
-        made.iter().for_each(|name| fs::write(folder.path().join(name), "old").unwrap());
+        made.iter()
+            .for_each(|name| fs::write(folder.path().join(name), "old").unwrap());
         fs::write(folder.path().join("notes.csv"), "mine").unwrap();
         fs::create_dir(folder.path().join(CACHE)).unwrap();
         fs::write(folder.path().join(CACHE).join("news-d1000.network"), "old").unwrap();
-        assert!(RunState::open(folder.path(), &identity(2), true).unwrap().records.is_empty());
+        assert!(
+            RunState::open(folder.path(), &identity(2), true)
+                .unwrap()
+                .records
+                .is_empty()
+        );
         // Everything of the old run is kept, and nothing of it is where this run would find it.
         let old = folder.path().join("earlier-1");
-        assert_eq!(fs::read_to_string(old.join(FILE)).unwrap().lines().count(), 2);
-        made.iter().for_each(|name| assert_eq!(fs::read_to_string(old.join(name)).unwrap(), "old"));
-        assert!(old.join(CACHE).join("news-d1000.network").exists() && !folder.path().join(CACHE).exists());
-        assert_eq!(fs::read_to_string(folder.path().join("notes.csv")).unwrap(), "mine");
-        assert!(RunState::open(folder.path(), &identity(3), true).unwrap().records.is_empty());
+        assert_eq!(
+            fs::read_to_string(old.join(FILE)).unwrap().lines().count(),
+            2
+        );
+        made.iter()
+            .for_each(|name| assert_eq!(fs::read_to_string(old.join(name)).unwrap(), "old"));
+        assert!(
+            old.join(CACHE).join("news-d1000.network").exists()
+                && !folder.path().join(CACHE).exists()
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("notes.csv")).unwrap(),
+            "mine"
+        );
+        assert!(
+            RunState::open(folder.path(), &identity(3), true)
+                .unwrap()
+                .records
+                .is_empty()
+        );
         assert!(folder.path().join("earlier-2").join(FILE).exists());
     }
 
@@ -275,30 +398,55 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(FILE);
             fs::write(&path, left).unwrap();
-            RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
-            assert_eq!(RunState::open(folder.path(), &identity(1), false).unwrap().records, [record(0)]);
+            RunState::open(folder.path(), &identity(1), false)
+                .unwrap()
+                .add(record(0))
+                .unwrap();
+            assert_eq!(
+                RunState::open(folder.path(), &identity(1), false)
+                    .unwrap()
+                    .records,
+                [record(0)]
+            );
         }
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE), "something else").unwrap();
-        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::Damaged { .. })));
-        assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), "something else");
+        assert!(matches!(
+            RunState::open(folder.path(), &identity(1), false),
+            Err(Error::Damaged { .. })
+        ));
+        assert_eq!(
+            fs::read_to_string(folder.path().join(FILE)).unwrap(),
+            "something else"
+        );
     }
 
     #[test]
     fn a_folder_of_somebody_else_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.tex"), "x").unwrap();
-        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::NotARun(_))));
+        assert!(matches!(
+            RunState::open(folder.path(), &identity(1), false),
+            Err(Error::NotARun(_))
+        ));
         assert!(RunState::open(folder.path(), &identity(1), true).is_ok());
-        assert_eq!(fs::read_to_string(folder.path().join("thesis.tex")).unwrap(), "x");
+        assert_eq!(
+            fs::read_to_string(folder.path().join("thesis.tex")).unwrap(),
+            "x"
+        );
     }
 
     #[test]
     fn damage_is_named_by_its_line() {
         let folder = tempfile::tempdir().unwrap();
-        RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+        RunState::open(folder.path(), &identity(1), false)
+            .unwrap()
+            .add(record(0))
+            .unwrap();
         let path = folder.path().join(FILE);
-        let text = fs::read_to_string(&path).unwrap().replace("\"cell\"", "cell");
+        let text = fs::read_to_string(&path)
+            .unwrap()
+            .replace("\"cell\"", "cell");
         fs::write(&path, text).unwrap();
         let error = RunState::open(folder.path(), &identity(1), false).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");

@@ -24,8 +24,15 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<SampleSum
     let least = *values.first()?;
     let most = *values.last()?;
     let mean = values.iter().sum::<f64>() / n as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    let spread = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { f64::NAN };
+    let squares = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>();
+    let spread = if n > 1 {
+        (squares / (n - 1) as f64).sqrt()
+    } else {
+        f64::NAN
+    };
     // For a normal sample the median has a standard error of 1.2533 σ/√n, and σ is the quartiles' distance by 1.349.
     let quartiles = quantile(&values, 0.75) - quantile(&values, 0.25);
     let quartiles = if n > 1 { quartiles } else { f64::NAN };
@@ -59,7 +66,13 @@ mod tests {
     fn a_sample_is_summed_up_as_numpy_does() {
         let found = summary([16.0, 1.0, f64::NAN, 4.0, 2.0, 8.0]).unwrap();
         assert_eq!(
-            (found.trials, found.mean, found.median, found.least, found.most),
+            (
+                found.trials,
+                found.mean,
+                found.median,
+                found.least,
+                found.most
+            ),
             (5, 6.2, 4.0, 1.0, 16.0)
         );
         assert!((found.error - 2.727_636_339_397_171).abs() < 1e-12);

@@ -47,10 +47,16 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
     let settings = settings(folder.path());
     let finished = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     let html = fs::read_to_string(&finished.index).unwrap();
-    let csv: Vec<String> = finished.files[1..].iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let csv: Vec<String> = finished.files[1..]
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     let known: std::collections::HashSet<&str> = csv.iter().flat_map(|text| fields(text)).collect();
-    let values: Vec<&str> =
-        html.split("<data value=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let values: Vec<&str> = html
+        .split("<data value=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
     assert!(values.len() > 150, "{} numbers", values.len());
     for value in values {
         assert!(known.contains(value), "{value} is in no CSV");
@@ -61,10 +67,16 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
     for line in record.lines().skip(1) {
         let record: TrialRecord = serde_json::from_str(line).unwrap();
         if ["injection", "head-injection", "review-injection"].contains(&record.study.as_str()) {
-            assert!(record.values["exact"] <= 1e-9 && record.values["retrain"] <= 1e-9, "{line}");
+            assert!(
+                record.values["exact"] <= 1e-9 && record.values["retrain"] <= 1e-9,
+                "{line}"
+            );
         }
         if record.study == "distance" {
-            let exact = record.values.iter().filter(|(name, _)| name.ends_with(" exact"));
+            let exact = record
+                .values
+                .iter()
+                .filter(|(name, _)| name.ends_with(" exact"));
             assert!(
                 exact.clone().count() == 2 && exact.into_iter().all(|(_, value)| *value <= 1e-6),
                 "{line}"
@@ -72,11 +84,20 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
         }
         if record.study == "adaptive" {
             let value = |name: &str| record.values[name];
-            assert!(value("T=1 after") < 1e-12 && value("T=4 after") > 1e-6, "{line}");
-            assert!(value("ridge before") > 1e-6 && value("ridge after") < 1e-9, "{line}");
+            assert!(
+                value("T=1 after") < 1e-12 && value("T=4 after") > 1e-6,
+                "{line}"
+            );
+            assert!(
+                value("ridge before") > 1e-6 && value("ridge after") < 1e-9,
+                "{line}"
+            );
         }
         if record.study == "times" {
-            assert!(record.values["refit s"] > 0.0 && record.values["k=5 Newton step s"] > 0.0, "{line}");
+            assert!(
+                record.values["refit s"] > 0.0 && record.values["k=5 Newton step s"] > 0.0,
+                "{line}"
+            );
         }
     }
     // A second run of the same settings has nothing to do, and says so; an interrupted one goes on.
@@ -84,18 +105,30 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
     assert_eq!(again.trials, (0, finished.trials.0));
     assert_eq!(fs::read_to_string(&again.index).unwrap(), html);
     let half: Vec<&str> = record.lines().take(record.lines().count() / 2).collect();
-    fs::write(folder.path().join("state.jsonl"), half.join("\n") + "\n{\"study\":\"ti").unwrap();
+    fs::write(
+        folder.path().join("state.jsonl"),
+        half.join("\n") + "\n{\"study\":\"ti",
+    )
+    .unwrap();
     let resumed = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
-    assert_eq!(resumed.trials, (finished.trials.0 - (half.len() - 1), half.len() - 1));
+    assert_eq!(
+        resumed.trials,
+        (finished.trials.0 - (half.len() - 1), half.len() - 1)
+    );
 }
 
 /// Every trial of a plan with numbers that follow from its name.
 fn invented(context: &StudyContext) -> Vec<TrialRecord> {
-    let studies = PaperPart::ALL.iter().flat_map(|part| part.studies()).copied();
+    let studies = PaperPart::ALL
+        .iter()
+        .flat_map(|part| part.studies())
+        .copied();
     let mut studies: Vec<PaperStudy> = studies.collect();
     studies.sort();
     studies.dedup();
-    let jobs = studies.into_iter().flat_map(|study| measure(study, context).jobs());
+    let jobs = studies
+        .into_iter()
+        .flat_map(|study| measure(study, context).jobs());
     jobs.map(|job| TrialRecord {
         study: job.study.name().into(),
         cell: job.cell,
@@ -123,16 +156,37 @@ fn the_quick_report_has_this_structure() {
 fn findings(values: impl Fn(PaperStudy, &str) -> Vec<(&'static str, f64)>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let context = quick(folder.path());
-    let studies = PaperPart::ALL.iter().flat_map(|part| part.studies()).copied();
-    let jobs = studies.flat_map(|study| measure(study, &context).jobs()).filter(|job| job.trial == 0);
+    let studies = PaperPart::ALL
+        .iter()
+        .flat_map(|part| part.studies())
+        .copied();
+    let jobs = studies
+        .flat_map(|study| measure(study, &context).jobs())
+        .filter(|job| job.trial == 0);
     let records = jobs.map(|job| {
-        let values = values(job.study, &job.cell).into_iter().map(|(name, value)| (name.to_string(), value));
+        let values = values(job.study, &job.cell)
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value));
         let study = job.study.name().into();
         let values = values.collect();
-        TrialRecord { study, cell: job.cell, trial: 0, seconds: 1.0, values }
+        TrialRecord {
+            study,
+            cell: job.cell,
+            trial: 0,
+            seconds: 1.0,
+            values,
+        }
     });
-    let (_, found) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
-    found.iter().map(|text| text.plain()).collect::<Vec<_>>().join("\n")
+    let (_, found) = page::build(
+        &context,
+        &records.collect::<Vec<_>>(),
+        &settings(folder.path()),
+    );
+    found
+        .iter()
+        .map(|text| text.plain())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -140,17 +194,35 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     let injection = |exact: f64, sparser: f64| {
         move |study: PaperStudy, cell: &str| match study {
             PaperStudy::Injection => {
-                let projection = if cell.ends_with("p=0.5") { 0.5 } else { sparser };
-                vec![("exact", exact), ("retrain", 0.0), ("PRU", projection), ("INF", 1.0)]
+                let projection = if cell.ends_with("p=0.5") {
+                    0.5
+                } else {
+                    sparser
+                };
+                vec![
+                    ("exact", exact),
+                    ("retrain", 0.0),
+                    ("PRU", projection),
+                    ("INF", 1.0),
+                ]
             }
             _ => Vec::new(),
         }
     };
     let good = findings(injection(0.0, 0.2));
-    assert!(good.contains("Exact forgetting forgets") && good.contains("table 4, reproduces"), "{good}");
+    assert!(
+        good.contains("Exact forgetting forgets") && good.contains("table 4, reproduces"),
+        "{good}"
+    );
     let bad = findings(injection(0.3, 0.6));
-    assert!(bad.contains("leaves more than it should") && bad.contains("at most 0.3"), "{bad}");
-    assert!(bad.contains("does not reproduce here") && !bad.contains("forgets"), "{bad}");
+    assert!(
+        bad.contains("leaves more than it should") && bad.contains("at most 0.3"),
+        "{bad}"
+    );
+    assert!(
+        bad.contains("does not reproduce here") && !bad.contains("forgets"),
+        "{bad}"
+    );
 
     let times = |seconds: f64| {
         move |study: PaperStudy, _: &str| match study {
@@ -165,23 +237,41 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
         }
     };
     let good = findings(times(0.01));
-    assert!(good.contains("It is fast") && good.contains("between 100 and 10,000 times faster"), "{good}");
-    // One row takes 1 and 10 ×10⁻⁴, below 60 and 15; 200 rows take 100 and 1,000, and the paper prints 316 and 172.
     assert!(
-        good.contains("share of a refit is below both numbers that the paper prints in 4 of 4 cells"),
+        good.contains("It is fast") && good.contains("between 100 and 10,000 times faster"),
         "{good}"
     );
-    assert!(good.contains("divided, is below both numbers that the paper prints in 2 of 4 cells"), "{good}");
+    // One row takes 1 and 10 ×10⁻⁴, below 60 and 15; 200 rows take 100 and 1,000, and the paper prints 316 and 172.
+    assert!(
+        good.contains(
+            "share of a refit is below both numbers that the paper prints in 4 of 4 cells"
+        ),
+        "{good}"
+    );
+    assert!(
+        good.contains("divided, is below both numbers that the paper prints in 2 of 4 cells"),
+        "{good}"
+    );
     let bad = findings(times(2.0));
-    assert!(bad.contains("not always faster") && bad.contains("paper prints in 2 of 4 cells"), "{bad}");
+    assert!(
+        bad.contains("not always faster") && bad.contains("paper prints in 2 of 4 cells"),
+        "{bad}"
+    );
 
     let head = |left: f64| {
         move |study: PaperStudy, _: &str| match study {
-            PaperStudy::HeadInjection => vec![("exact", 0.0), ("retrain", 0.0), ("INF", left), ("PRU", left)],
+            PaperStudy::HeadInjection => vec![
+                ("exact", 0.0),
+                ("retrain", 0.0),
+                ("INF", left),
+                ("PRU", left),
+            ],
             _ => Vec::new(),
         }
     };
-    assert!(findings(head(0.5)).contains("Table 3 does not reproduce: INF and PRU leave between 5,000"));
+    assert!(
+        findings(head(0.5)).contains("Table 3 does not reproduce: INF and PRU leave between 5,000")
+    );
 
     let attack = |exact: f64, before: f64| {
         move |study: PaperStudy, _: &str| match study {
@@ -212,7 +302,10 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
         PaperStudy::Distance => vec![("×10 exact", 1e-9), ("×10 PRU", 0.9), ("×10 INF", 0.5)],
         _ => Vec::new(),
     });
-    assert!(distance.contains("ends at most 1×10⁻⁹ of the way"), "{distance}");
+    assert!(
+        distance.contains("ends at most 1×10⁻⁹ of the way"),
+        "{distance}"
+    );
 
     let adaptive = |after: f64| {
         move |study: PaperStudy, _: &str| match study {
@@ -231,7 +324,10 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     );
     assert!(findings(adaptive(0.05)).contains("fails on an adaptive learner: with 100 rows"));
     assert!(findings(adaptive(0.0)).contains("does not get worse with adaptive rounds"));
-    assert_eq!(findings(|_, _| Vec::new()), "Nothing has been measured yet.");
+    assert_eq!(
+        findings(|_, _| Vec::new()),
+        "Nothing has been measured yet."
+    );
 }
 
 /// Times of table 1, the same in every cell, over some trials.
@@ -239,7 +335,11 @@ fn timed(exact: &[f64], refit: &[f64], waited: f64) -> (String, Page) {
     let folder = tempfile::tempdir().unwrap();
     let context = quick(folder.path());
     let mut records = Vec::new();
-    for job in measure(PaperStudy::Times, &context).jobs().into_iter().filter(|job| job.trial < exact.len()) {
+    for job in measure(PaperStudy::Times, &context)
+        .jobs()
+        .into_iter()
+        .filter(|job| job.trial < exact.len())
+    {
         let values = Values::from([
             ("k=1 exact s".into(), exact[job.trial]),
             ("k=1 Newton step s".into(), 0.5),
@@ -255,7 +355,14 @@ fn timed(exact: &[f64], refit: &[f64], waited: f64) -> (String, Page) {
         });
     }
     let (page, found) = page::build(&context, &records, &settings(folder.path()));
-    (found.iter().map(|text| text.plain()).collect::<Vec<_>>().join("\n"), page)
+    (
+        found
+            .iter()
+            .map(|text| text.plain())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        page,
+    )
 }
 
 #[test]
@@ -263,12 +370,34 @@ fn times_that_are_far_apart_are_said_to_be_so() {
     let (steady, page) = timed(&[1e-3, 1.1e-3, 1.2e-3], &[1.0, 1.0, 1.0], 0.01);
     assert!(!steady.contains("trusted"), "{steady}");
     // A median by a median: 1.1 ms by 0.5 s and by 1 s; the quartiles are 0.1 ms apart.
-    let table = page.csv().into_iter().find(|file| file.name == "table1-generated-rows.csv").unwrap();
-    let line = table.text.lines().find(|line| line.starts_with("1,exact")).unwrap();
-    let numbers: Vec<f64> = line.split(',').filter_map(|field| field.parse().ok()).collect();
-    assert!(numbers.iter().any(|value| (value - 22.0).abs() < 1e-9), "{line}");
-    assert!(numbers.iter().any(|value| (value - 11.0).abs() < 1e-9), "{line}");
-    assert!(numbers.iter().any(|value| (value - 1.0 / 11.0).abs() < 1e-9), "{line}");
+    let table = page
+        .csv()
+        .into_iter()
+        .find(|file| file.name == "table1-generated-rows.csv")
+        .unwrap();
+    let line = table
+        .text
+        .lines()
+        .find(|line| line.starts_with("1,exact"))
+        .unwrap();
+    let numbers: Vec<f64> = line
+        .split(',')
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    assert!(
+        numbers.iter().any(|value| (value - 22.0).abs() < 1e-9),
+        "{line}"
+    );
+    assert!(
+        numbers.iter().any(|value| (value - 11.0).abs() < 1e-9),
+        "{line}"
+    );
+    assert!(
+        numbers
+            .iter()
+            .any(|value| (value - 1.0 / 11.0).abs() < 1e-9),
+        "{line}"
+    );
     // Whichever side of a share it is.
     for (exact, refit) in [([1e-3, 2e-3, 3e-3], [1.0; 3]), ([1e-3; 3], [1.0, 2.0, 3.0])] {
         let (unsteady, _) = timed(&exact, &refit, 0.0);
@@ -280,11 +409,21 @@ fn times_that_are_far_apart_are_said_to_be_so() {
     }
     // A machine that is busy all the time gives steady times that are wrong.
     let (busy, _) = timed(&[1e-3; 3], &[1.0; 3], 0.6);
-    assert!(busy.contains("trusted. Up to 60 % of the time") && busy.contains("when it is idle"), "{busy}");
+    assert!(
+        busy.contains("trusted. Up to 60 % of the time") && busy.contains("when it is idle"),
+        "{busy}"
+    );
     // One trial says nothing of how far apart others would be.
     let (single, page) = timed(&[1e-3], &[1.0], 0.0);
-    assert!(!single.contains("trusted") && page.html().contains("one trial"), "{single}");
-    assert!(timed(&[1e-3], &[1.0], 0.6).0.contains("Up to 60 % of the time"));
+    assert!(
+        !single.contains("trusted") && page.html().contains("one trial"),
+        "{single}"
+    );
+    assert!(
+        timed(&[1e-3], &[1.0], 0.6)
+            .0
+            .contains("Up to 60 % of the time")
+    );
 }
 
 #[test]
@@ -293,20 +432,46 @@ fn the_explanation_of_the_l2_table_follows_from_its_numbers() {
     let context = quick(folder.path());
     let jobs = measure(PaperStudy::Distance, &context).jobs();
     let records = jobs.into_iter().map(|job| {
-        let right = if job.cell.starts_with("make_spd_matrix") { 0.88 } else { 0.95 };
+        let right = if job.cell.starts_with("make_spd_matrix") {
+            0.88
+        } else {
+            0.95
+        };
         let mut values = Values::new();
         for scale in ["×1", "×10", "×100"] {
             values.insert(format!("{scale} PRU"), right);
             values.insert(format!("{scale} PRU, one row more"), right + 0.03);
         }
-        TrialRecord { study: "distance".into(), cell: job.cell, trial: job.trial, seconds: 1.0, values }
+        TrialRecord {
+            study: "distance".into(),
+            cell: job.cell,
+            trial: job.trial,
+            seconds: 1.0,
+            values,
+        }
     });
-    let (page, _) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
+    let (page, _) = page::build(
+        &context,
+        &records.collect::<Vec<_>>(),
+        &settings(folder.path()),
+    );
     let html = page.html();
-    let text = page.csv().into_iter().find(|file| file.name == "text.csv").unwrap().text;
+    let text = page
+        .csv()
+        .into_iter()
+        .find(|file| file.name == "text.csv")
+        .unwrap()
+        .text;
     assert!(html.contains("The covariance moves PRU by up to"), "{html}");
-    for (name, value) in [("by the covariance", 0.07), ("by a scaled row", 0.0), ("by a missing row", 0.03)] {
-        let line = text.lines().find(|line| line.contains(&format!("shift {name}"))).unwrap();
+    for (name, value) in [
+        ("by the covariance", 0.07),
+        ("by a scaled row", 0.0),
+        ("by a missing row", 0.03),
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!("shift {name}")))
+            .unwrap();
         let found: f64 = line.rsplit(',').next().unwrap().parse().unwrap();
         assert!((found - value).abs() < 1e-9, "{line}");
     }
@@ -319,9 +484,22 @@ fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
         let plan = trials.map_or(StudyPlan::full(), |trials| StudyPlan::full().trials(trials));
         let data = DataFolder::new(Some(folder.path()));
         let cache = folder.path().into();
-        let context = StudyContext { plan, data, seed: 1, threads: 1, cache };
-        page::reasons(&context, &ReproduceSettings { quick: false, trials, ..settings(folder.path()) })
-            .join("\n")
+        let context = StudyContext {
+            plan,
+            data,
+            seed: 1,
+            threads: 1,
+            cache,
+        };
+        page::reasons(
+            &context,
+            &ReproduceSettings {
+                quick: false,
+                trials,
+                ..settings(folder.path())
+            },
+        )
+        .join("\n")
     };
     let full = reasons(None);
     assert!(
@@ -347,7 +525,12 @@ fn the_full_report_has_the_papers_cells() {
         cache: folder.path().into(),
     };
     let records = invented(&context);
-    let of = |study: &str, cell: &str| records.iter().filter(|r| r.study == study && r.cell == cell).count();
+    let of = |study: &str, cell: &str| {
+        records
+            .iter()
+            .filter(|r| r.study == study && r.cell == cell)
+            .count()
+    };
     assert_eq!(of("times", "clothing reviews, d=3000"), 100);
     assert_eq!(of("injection", "k=100, p=0.1"), 50);
     assert_eq!(of("network-times", "AG News: heads"), 10);
@@ -380,7 +563,10 @@ fn a_data_folder_that_lacks_a_file_is_named_with_what_it_is_for() {
     let empty = tempfile::tempdir().unwrap();
     let error = fails(|settings| settings.data = Some(empty.path().into()));
     let text = error.to_string();
-    assert!(text.contains("womens-clothing.csv.gz is missing") && text.contains("table 1"), "{text}");
+    assert!(
+        text.contains("womens-clothing.csv.gz is missing") && text.contains("table 1"),
+        "{text}"
+    );
     assert!(error.hint().unwrap().contains("--data"));
     let error = fails(|settings| {
         settings.data = Some(empty.path().into());
@@ -404,7 +590,10 @@ fn a_data_folder_that_lacks_a_file_is_named_with_what_it_is_for() {
 fn too_few_rows_are_counted() {
     let data = tempfile::tempdir().unwrap();
     let fill = |times: usize| {
-        for set in ["womens-clothing/womens-clothing.csv.gz", "amazon-musical/musical-instruments.csv.gz"] {
+        for set in [
+            "womens-clothing/womens-clothing.csv.gz",
+            "amazon-musical/musical-instruments.csv.gz",
+        ] {
             let path = data.path().join(set);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let rows = "5,a,b,good\n1,c,d,bad\n".repeat(times);
@@ -417,15 +606,24 @@ fn too_few_rows_are_counted() {
         settings.parts = vec![PaperPart::Membership];
     });
     let text = error.to_string();
-    assert!(text.contains("has 2 rows") && text.contains("80 are needed"), "{text}");
-    assert!(!error.hint().unwrap().contains("--trials"), "fewer trials need as many rows");
+    assert!(
+        text.contains("has 2 rows") && text.contains("80 are needed"),
+        "{text}"
+    );
+    assert!(
+        !error.hint().unwrap().contains("--trials"),
+        "fewer trials need as many rows"
+    );
     fill(100);
     let error = fails(|settings| {
         settings.data = Some(data.path().into());
         settings.parts = vec![PaperPart::Table1];
     });
     let text = error.to_string();
-    assert!(text.contains("different words; 40 are needed for d = 40"), "{text}");
+    assert!(
+        text.contains("different words; 40 are needed for d = 40"),
+        "{text}"
+    );
 }
 
 /// Text as a gzip file of stored blocks, so that no compressor is needed here.
@@ -440,7 +638,11 @@ fn gzip(text: &str) -> Vec<u8> {
     for byte in bytes {
         crc ^= u32::from(*byte);
         for _ in 0..8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                (crc >> 1) ^ 0xedb8_8320
+            } else {
+                crc >> 1
+            };
         }
     }
     out.extend((!crc).to_le_bytes());
@@ -450,19 +652,43 @@ fn gzip(text: &str) -> Vec<u8> {
 
 #[test]
 fn settings_have_ranges_and_folders_owners() {
-    assert!(matches!(fails(|s| s.trials = Some(0)), Error::Setting { name: "trials", .. }));
-    assert!(matches!(fails(|s| s.threads = 0), Error::Setting { name: "threads", .. }));
+    assert!(matches!(
+        fails(|s| s.trials = Some(0)),
+        Error::Setting { name: "trials", .. }
+    ));
+    assert!(matches!(
+        fails(|s| s.threads = 0),
+        Error::Setting {
+            name: "threads",
+            ..
+        }
+    ));
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = fails(|s| s.out = file.path().join("below"));
-    assert!(matches!(error, Error::File { .. }) && error.hint().unwrap().contains("--out"), "{error}");
+    assert!(
+        matches!(error, Error::File { .. }) && error.hint().unwrap().contains("--out"),
+        "{error}"
+    );
     let folder = tempfile::tempdir().unwrap();
-    let first = ReproduceSettings { parts: vec![PaperPart::L2], ..settings(folder.path()) };
+    let first = ReproduceSettings {
+        parts: vec![PaperPart::L2],
+        ..settings(folder.path())
+    };
     with_plan(&first, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     let page = fs::read_to_string(folder.path().join("index.html")).unwrap();
-    let error =
-        with_plan(&ReproduceSettings { seed: 2, ..first.clone() }, StudyPlan::tiny(), &mut SilentWatch)
-            .unwrap_err();
-    assert!(error.to_string().contains("it was made with seed 1"), "{error}");
+    let error = with_plan(
+        &ReproduceSettings {
+            seed: 2,
+            ..first.clone()
+        },
+        StudyPlan::tiny(),
+        &mut SilentWatch,
+    )
+    .unwrap_err();
+    assert!(
+        error.to_string().contains("it was made with seed 1"),
+        "{error}"
+    );
     assert_eq!(
         fs::read_to_string(folder.path().join("index.html")).unwrap(),
         page,
@@ -485,8 +711,16 @@ fn a_watcher_can_stop_a_run_and_it_goes_on_later() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let settings = ReproduceSettings { parts: vec![PaperPart::L2], ..settings(folder.path()) };
+    let settings = ReproduceSettings {
+        parts: vec![PaperPart::L2],
+        ..settings(folder.path())
+    };
     let stopped = with_plan(&settings, StudyPlan::tiny(), &mut Once(0.into()));
     assert!(matches!(stopped, Err(Error::Stopped)));
-    assert_eq!(with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap().trials, (9, 3));
+    assert_eq!(
+        with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch)
+            .unwrap()
+            .trials,
+        (9, 3)
+    );
 }

@@ -49,8 +49,9 @@ impl ServiceState {
         opendsr: Option<OpenDsrService>,
         tracer: Option<RequestTracer>,
     ) -> Self {
-        let metrics =
-            Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
+        let metrics = Arc::new(ServiceMetrics::new(
+            tokens.as_ref().map(TokenStore::hashes).unwrap_or_default(),
+        ));
         Self {
             models: ModelRegistry::new(
                 &settings.folder,

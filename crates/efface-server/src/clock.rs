@@ -21,7 +21,9 @@ impl ServiceClock {
     /// Milliseconds since 1970.
     #[must_use]
     pub fn milliseconds(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         since.saturating_add_signed(self.shift.load(Ordering::Relaxed))
     }

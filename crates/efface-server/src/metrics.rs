@@ -55,24 +55,56 @@ impl ServiceMetrics {
             "Time from the head of a request to its answer",
             seconds.clone(),
         );
-        registry.register("erasures", "Erasure requests that reached the model", erasures.clone());
-        registry.register("erasure_commits", "Commits that erasures were made in", groups.clone());
-        registry.register("erasure_commit_seconds", "Time of such a commit", group_seconds.clone());
-        Self { registry, requests, seconds, erasures, groups, group_seconds }
+        registry.register(
+            "erasures",
+            "Erasure requests that reached the model",
+            erasures.clone(),
+        );
+        registry.register(
+            "erasure_commits",
+            "Commits that erasures were made in",
+            groups.clone(),
+        );
+        registry.register(
+            "erasure_commit_seconds",
+            "Time of such a commit",
+            group_seconds.clone(),
+        );
+        Self {
+            registry,
+            requests,
+            seconds,
+            erasures,
+            groups,
+            group_seconds,
+        }
     }
 
     /// A request was answered. `path` is the pattern of the path and not the path itself, which may hold names.
     pub(crate) fn request(&self, path: &str, status: u16, took: Duration) {
-        self.requests.get_or_create(&RequestLabels { path: path.to_owned(), status }).inc();
-        self.seconds.get_or_create(&PathLabels { path: path.to_owned() }).observe(took.as_secs_f64());
+        self.requests
+            .get_or_create(&RequestLabels {
+                path: path.to_owned(),
+                status,
+            })
+            .inc();
+        self.seconds
+            .get_or_create(&PathLabels {
+                path: path.to_owned(),
+            })
+            .observe(took.as_secs_f64());
     }
 
     /// Erasures were made in one commit.
     pub(crate) fn group(&self, model: &str, erasures: usize, took: Duration) {
-        let labels = ModelLabels { model: model.to_owned() };
+        let labels = ModelLabels {
+            model: model.to_owned(),
+        };
         self.erasures.get_or_create(&labels).inc_by(erasures as u64);
         self.groups.get_or_create(&labels).inc();
-        self.group_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        self.group_seconds
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
     }
 
     /// All of it, as text.

@@ -30,7 +30,11 @@ pub(crate) struct OpenDsrService {
 impl OpenDsrService {
     pub(crate) fn open(models: &Path, settings: OpenDsrSettings) -> Result<Self, ServeError> {
         let signer = Arc::new(CertificateSigner::open(&settings)?);
-        Ok(Self { settings, signer, cancelled: JsonFolder::new(models.join(FOLDER)) })
+        Ok(Self {
+            settings,
+            signer,
+            cancelled: JsonFolder::new(models.join(FOLDER)),
+        })
     }
 
     /// Whether a request was cancelled, in whichever run of the server.
@@ -39,11 +43,16 @@ impl OpenDsrService {
     }
 
     pub(crate) fn remember_cancelled(&self, id: &str) -> Result<(), Problem> {
-        self.cancelled.put(id, &CancelledRequest { id: id.to_owned() }).map_err(storage)
+        self.cancelled
+            .put(id, &CancelledRequest { id: id.to_owned() })
+            .map_err(storage)
     }
 }
 
 fn storage(error: std::io::Error) -> Problem {
     tracing::error!(%error, "the list of cancelled requests cannot be used");
-    Problem::new(ProblemCode::ModelUnusable, "cancelled requests cannot be written down")
+    Problem::new(
+        ProblemCode::ModelUnusable,
+        "cancelled requests cannot be written down",
+    )
 }

@@ -28,11 +28,23 @@ pub(crate) fn paths() -> Router<Arc<ServiceState>> {
     let style = "text/css; charset=utf-8";
     Router::new()
         .route("/", asset(html, include_bytes!("../page/index.html")))
-        .route("/page/style.css", asset(style, include_bytes!("../page/style.css")))
-        .route("/page/app.js", asset(script, include_bytes!("../page/app.js")))
-        .route("/page/verifier.js", asset(script, include_bytes!("../page/verifier.js")))
+        .route(
+            "/page/style.css",
+            asset(style, include_bytes!("../page/style.css")),
+        )
+        .route(
+            "/page/app.js",
+            asset(script, include_bytes!("../page/app.js")),
+        )
+        .route(
+            "/page/verifier.js",
+            asset(script, include_bytes!("../page/verifier.js")),
+        )
         .route("/page/verifier.wasm", get(verifier))
-        .route("/openapi.json", get(|| async { axum::Json(crate::api::description()) }))
+        .route(
+            "/openapi.json",
+            get(|| async { axum::Json(crate::api::description()) }),
+        )
         .route("/problems", get(problems))
 }
 
@@ -43,7 +55,10 @@ fn asset(kind: &'static str, bytes: &'static [u8]) -> MethodRouter<Arc<ServiceSt
 async fn verifier() -> Response {
     match VERIFIER {
         Some(bytes) => {
-            let headers = [(header::CONTENT_TYPE, "application/wasm"), (header::CONTENT_ENCODING, "gzip")];
+            let headers = [
+                (header::CONTENT_TYPE, "application/wasm"),
+                (header::CONTENT_ENCODING, "gzip"),
+            ];
             with_policy((headers, bytes).into_response())
         }
         None => {
@@ -54,7 +69,10 @@ async fn verifier() -> Response {
 }
 
 fn with_policy(mut response: Response) -> Response {
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
+    );
     response
 }
 

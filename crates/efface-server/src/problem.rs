@@ -238,8 +238,18 @@ impl ProblemCode {
     }
 }
 
-const fn kind(code: &'static str, status: u16, title: &'static str, advice: &'static str) -> ProblemKind {
-    ProblemKind { code, status, title, advice }
+const fn kind(
+    code: &'static str,
+    status: u16,
+    title: &'static str,
+    advice: &'static str,
+) -> ProblemKind {
+    ProblemKind {
+        code,
+        status,
+        title,
+        advice,
+    }
 }
 
 /// Why a request was not done.
@@ -271,7 +281,10 @@ pub struct ProblemDetails {
 
 impl Problem {
     pub(crate) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into() }
+        Self {
+            code,
+            detail: detail.into(),
+        }
     }
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
@@ -295,17 +308,23 @@ impl Problem {
     /// Whether the same request may succeed a little later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self.code, ProblemCode::Busy | ProblemCode::Overloaded | ProblemCode::TooManyRequests)
+        matches!(
+            self.code,
+            ProblemCode::Busy | ProblemCode::Overloaded | ProblemCode::TooManyRequests
+        )
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.code.kind().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.code.kind().status)
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(self.details())).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if self.is_passing() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -327,9 +346,10 @@ impl From<Error> for Problem {
             Error::AlreadyThere { .. } => ProblemCode::AlreadyThere,
             Error::ComesBack { .. } => ProblemCode::MustNotComeBack,
             Error::Locked { .. } => ProblemCode::Busy,
-            Error::Key { .. } | Error::Signing { .. } | Error::NoiseSeed { .. } | Error::Encoder(_) => {
-                ProblemCode::ModelUnusable
-            }
+            Error::Key { .. }
+            | Error::Signing { .. }
+            | Error::NoiseSeed { .. }
+            | Error::Encoder(_) => ProblemCode::ModelUnusable,
             error => match error.kind() {
                 ErrorKind::Usage => ProblemCode::InvalidRequest,
                 ErrorKind::Data => ProblemCode::InvalidRows,
@@ -366,8 +386,13 @@ mod tests {
 
     #[test]
     fn what_concerns_the_machine_stays_there() {
-        let locked = Error::Locked { path: "/srv/models/houses.efface".into() };
-        let damaged = Error::Damaged { path: "/srv/models/houses.efface".into(), what: "page 3".into() };
+        let locked = Error::Locked {
+            path: "/srv/models/houses.efface".into(),
+        };
+        let damaged = Error::Damaged {
+            path: "/srv/models/houses.efface".into(),
+            what: "page 3".into(),
+        };
         for error in [locked, damaged] {
             assert!(!Problem::from(error).detail.contains("srv"));
         }

@@ -109,7 +109,9 @@ impl Server {
             }
         }
         let tokens = settings.tokens.as_deref();
-        let tokens = tokens.map(|path| TokenStore::with_clock(path, settings.clock.clone())).transpose()?;
+        let tokens = tokens
+            .map(|path| TokenStore::with_clock(path, settings.clock.clone()))
+            .transpose()?;
         if let (Some(tokens), Some(path)) = (&tokens, &settings.tokens)
             && tokens.is_empty()
         {
@@ -117,25 +119,46 @@ impl Server {
         }
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let folder = settings.folder.clone();
-        let opendsr = settings.opendsr.clone().map(|opendsr| OpenDsrService::open(&folder, opendsr));
+        let opendsr = settings
+            .opendsr
+            .clone()
+            .map(|opendsr| OpenDsrService::open(&folder, opendsr));
         let opendsr = opendsr.transpose()?;
         let signer = opendsr.as_ref().map(|service| service.signer.clone());
-        let callbacks = settings
-            .callbacks
-            .clone()
-            .map(|callbacks| CallbackDesk::open(&folder, callbacks, signer, settings.clock.clone()));
-        let tracer = settings.collector.as_deref().map(RequestTracer::new).transpose()?;
-        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?, opendsr, tracer));
-        refresh(&state).map_err(|cause| ServeError::Folder { path: folder.clone(), cause })?;
+        let callbacks = settings.callbacks.clone().map(|callbacks| {
+            CallbackDesk::open(&folder, callbacks, signer, settings.clock.clone())
+        });
+        let tracer = settings
+            .collector
+            .as_deref()
+            .map(RequestTracer::new)
+            .transpose()?;
+        let state = Arc::new(ServiceState::new(
+            settings,
+            tokens,
+            callbacks.transpose()?,
+            opendsr,
+            tracer,
+        ));
+        refresh(&state).map_err(|cause| ServeError::Folder {
+            path: folder.clone(),
+            cause,
+        })?;
         let resumed = erasures::resume(&state).await;
-        let resumed =
-            resumed.map_err(|problem| ServeError::Inbox { path: folder, problem: problem.detail })?;
+        let resumed = resumed.map_err(|problem| ServeError::Inbox {
+            path: folder,
+            problem: problem.detail,
+        })?;
         if resumed > 0 {
             tracing::info!(requests = resumed, "taken up where the last server stopped");
         }
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|cause| ServeError::Listen { address, cause })?;
-        Ok(Self { state, listener, tls })
+        Ok(Self {
+            state,
+            listener,
+            tls,
+        })
     }
 
     /// Where the server listens: the port that was found where 0 was asked for.
@@ -149,7 +172,12 @@ impl Server {
     /// The names of the models.
     #[must_use]
     pub fn models(&self) -> Vec<String> {
-        self.state.models.all().iter().map(|model| model.name().to_owned()).collect()
+        self.state
+            .models
+            .all()
+            .iter()
+            .map(|model| model.name().to_owned())
+            .collect()
     }
 
     /// The service as one handler of requests, for tests that need no socket.
@@ -161,8 +189,19 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let router = api::router(&self.state);
         let watching = tokio::spawn(watch(self.state.clone()));
-        let calling = self.state.callbacks.clone().map(|desk| tokio::spawn(desk.run()));
-        listener::serve(&self.state.settings.limits, self.listener, self.tls, router, stop).await;
+        let calling = self
+            .state
+            .callbacks
+            .clone()
+            .map(|desk| tokio::spawn(desk.run()));
+        listener::serve(
+            &self.state.settings.limits,
+            self.listener,
+            self.tls,
+            router,
+            stop,
+        )
+        .await;
         watching.abort();
         if let Some(calling) = calling {
             calling.abort();

@@ -81,7 +81,12 @@ impl CallbackSettings {
     /// Callbacks to these hosts.
     #[must_use]
     pub fn new(hosts: Vec<CallbackHost>) -> Self {
-        Self { hosts, allow_private: false, authority: None, patience: Duration::from_secs(15) }
+        Self {
+            hosts,
+            allow_private: false,
+            authority: None,
+            patience: Duration::from_secs(15),
+        }
     }
 }
 

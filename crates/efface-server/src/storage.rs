@@ -22,7 +22,10 @@ pub(crate) struct JsonFolder<T> {
 
 impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, held: PhantomData }
+        Self {
+            folder,
+            held: PhantomData,
+        }
     }
 
     /// Writes a value down, in the place of one of the same name. When this returns, it survives a crash.
@@ -54,7 +57,9 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        let mut paths = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<Vec<_>>>()?;
         // The order of a folder is nobody's; requests are taken up in the same order every time.
         paths.sort();
         let mut values = Vec::new();
@@ -62,7 +67,9 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let Some(bytes) = bytes_of(&path)? else { continue };
+            let Some(bytes) = bytes_of(&path)? else {
+                continue;
+            };
             // A process died between overwriting a value and removing it; overwriting begins at the first byte.
             if bytes.first() == Some(&0) {
                 remove_file(&path)?;
@@ -87,7 +94,9 @@ fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
         opened => opened?,
     };
     if file.metadata()?.len() > MOST_BYTES {
-        return Err(io::Error::other("a file is larger than any that was written"));
+        return Err(io::Error::other(
+            "a file is larger than any that was written",
+        ));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -112,7 +121,10 @@ fn remove_file(path: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
 }
 
 #[cfg(not(unix))]
@@ -150,7 +162,11 @@ mod tests {
         let folder = JsonFolder::<Vec<String>>::new(parent.path().to_path_buf());
         folder.put("stays", &vec!["here".into()]).unwrap();
         // A name that is listed and cannot be opened, as that of a file that another process removes in between.
-        std::os::unix::fs::symlink(parent.path().join("nowhere"), parent.path().join("gone.json")).unwrap();
+        std::os::unix::fs::symlink(
+            parent.path().join("nowhere"),
+            parent.path().join("gone.json"),
+        )
+        .unwrap();
         assert_eq!(folder.all().unwrap(), [["here"]]);
     }
 }

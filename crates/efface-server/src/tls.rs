@@ -27,12 +27,14 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
             for certificate in certificates(path)? {
                 roots.add(certificate).map_err(|cause| fault(path, cause))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
             builder.with_client_cert_verifier(verifier.map_err(|cause| fault(path, cause))?)
         }
     };
-    let mut config =
-        builder.with_single_cert(chain, key).map_err(|cause| fault(&files.certificate, cause))?;
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(|cause| fault(&files.certificate, cause))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -40,7 +42,9 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
 /// The certificates of a PEM file; at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
     let read = CertificateDer::pem_file_iter(path).map_err(|cause| fault(path, cause))?;
-    let chain = read.collect::<Result<Vec<_>, _>>().map_err(|cause| fault(path, cause))?;
+    let chain = read
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|cause| fault(path, cause))?;
     if chain.is_empty() {
         return Err(fault(path, "it holds no certificate in PEM form"));
     }
@@ -48,5 +52,8 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 }
 
 fn fault(path: &Path, problem: impl std::fmt::Display) -> ServeError {
-    ServeError::Certificate { path: path.to_owned(), problem: problem.to_string() }
+    ServeError::Certificate {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
 }

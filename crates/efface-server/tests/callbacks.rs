@@ -21,7 +21,8 @@ const GOOD: &str = "HTTP/1.1 200 OK";
 /// A folder's settings with callbacks to these hosts.
 fn calling(folder: &Path, hosts: &[String], allow_private: bool) -> ServerSettings {
     let mut settings = settings(folder);
-    let mut callbacks = CallbackSettings::new(hosts.iter().map(|host| host.parse().unwrap()).collect());
+    let mut callbacks =
+        CallbackSettings::new(hosts.iter().map(|host| host.parse().unwrap()).collect());
     callbacks.allow_private = allow_private;
     settings.callbacks = Some(callbacks);
     settings
@@ -41,14 +42,17 @@ async fn failed(server: &RunningServer) -> Value {
     let waiting = async {
         loop {
             let answer = server.ask("GET /v1/callbacks HTTP/1.1", "").await;
-            let list: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+            let list: Value =
+                serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
             if list["callbacks"][0]["attempts"].as_u64().unwrap_or(0) > 0 {
                 return list["callbacks"][0].clone();
             }
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(20), waiting)
+        .await
+        .unwrap()
 }
 
 /// Waits until no callback is left.
@@ -58,7 +62,9 @@ async fn none_left(router: &Router) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), waiting)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -67,26 +73,58 @@ async fn a_callback_is_a_signed_webhook_that_names_the_receipt_and_no_row() {
     fit_houses(folder.path(), "houses", 40);
     let mut receiver = CallbackReceiver::start(&[GOOD]).await;
     let host = format!("http://127.0.0.1:{}", receiver.port);
-    let server = RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
+    let server =
+        RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
     let answer = erase(&server, "h7", &format!("{host}/hooks?team=privacy")).await;
     assert_eq!(status(&answer), Some(200), "{answer}");
     let done: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
 
     let came = receiver.next().await;
-    assert!(came.head.starts_with("POST /hooks?team=privacy HTTP/1.1"), "{}", came.head);
+    assert!(
+        came.head.starts_with("POST /hooks?team=privacy HTTP/1.1"),
+        "{}",
+        came.head
+    );
     let told: Value = serde_json::from_str(&came.body).unwrap();
-    assert_eq!((told["type"].as_str(), told["data"]["id"].as_str()), (Some("erasure.done"), Some("case-h7")));
-    assert_eq!(told["data"]["models"][0]["receipt"]["id"], done["models"][0]["receipt"]["id"]);
-    assert!(!came.body.contains("\"h7\""), "a row is named: {}", came.body);
+    assert_eq!(
+        (told["type"].as_str(), told["data"]["id"].as_str()),
+        (Some("erasure.done"), Some("case-h7"))
+    );
+    assert_eq!(
+        told["data"]["models"][0]["receipt"]["id"],
+        done["models"][0]["receipt"]["id"]
+    );
+    assert!(
+        !came.body.contains("\"h7\""),
+        "a row is named: {}",
+        came.body
+    );
 
     let list = server.ask("GET /v1/callbacks HTTP/1.1", "").await;
     let list: Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let key = list["public_key"].as_str().unwrap().strip_prefix("whpk_").unwrap();
-    let key: [u8; 32] = data_encoding::BASE64.decode(key.as_bytes()).unwrap().try_into().unwrap();
+    let key = list["public_key"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("whpk_")
+        .unwrap();
+    let key: [u8; 32] = data_encoding::BASE64
+        .decode(key.as_bytes())
+        .unwrap()
+        .try_into()
+        .unwrap();
     let key = PublicKey::from_bytes("callbacks", &key).unwrap();
-    let signature = came.header("webhook-signature").unwrap().strip_prefix("v1a,").unwrap();
-    let signature =
-        Signature(data_encoding::BASE64.decode(signature.as_bytes()).unwrap().try_into().unwrap());
+    let signature = came
+        .header("webhook-signature")
+        .unwrap()
+        .strip_prefix("v1a,")
+        .unwrap();
+    let signature = Signature(
+        data_encoding::BASE64
+            .decode(signature.as_bytes())
+            .unwrap()
+            .try_into()
+            .unwrap(),
+    );
     let id = came.header("webhook-id").unwrap();
     let time = came.header("webhook-timestamp").unwrap();
     assert!(key.verifies(format!("{id}.{time}.{}", came.body).as_bytes(), &signature));
@@ -100,7 +138,8 @@ async fn what_did_not_arrive_is_kept_in_a_list_and_sent_again() {
     fit_houses(folder.path(), "houses", 40);
     let mut receiver = CallbackReceiver::start(&["HTTP/1.1 500 Oh", GOOD]).await;
     let host = format!("http://127.0.0.1:{}", receiver.port);
-    let server = RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
+    let server =
+        RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
     erase(&server, "h1", &format!("{host}/")).await;
     let first = receiver.next().await;
     let kept = failed(&server).await;
@@ -110,13 +149,18 @@ async fn what_did_not_arrive_is_kept_in_a_list_and_sent_again() {
     );
     assert!(kept["next_at"].as_str() > kept["created_at"].as_str());
     let id = kept["id"].as_str().unwrap();
-    let again = server.ask(&format!("POST /v1/callbacks/{id}/retry HTTP/1.1"), "").await;
+    let again = server
+        .ask(&format!("POST /v1/callbacks/{id}/retry HTTP/1.1"), "")
+        .await;
     assert_eq!(status(&again), Some(202), "{again}");
     let second = receiver.next().await;
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
     assert_eq!(first.body, second.body);
     server.stop().await;
-    let router = Server::start(calling(folder.path(), &[host], true)).await.unwrap().router();
+    let router = Server::start(calling(folder.path(), &[host], true))
+        .await
+        .unwrap()
+        .router();
     none_left(&router).await;
 }
 
@@ -125,17 +169,23 @@ async fn redirects_are_not_followed_and_gone_is_final() {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", 40);
     let mut inside = CallbackReceiver::start(&[GOOD]).await;
-    let moved = format!("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{}/secret", inside.port);
+    let moved = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{}/secret",
+        inside.port
+    );
     let mut receiver = CallbackReceiver::start(&[&moved, "HTTP/1.1 410 Gone"]).await;
     let host = format!("http://127.0.0.1:{}", receiver.port);
-    let server = RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
+    let server =
+        RunningServer::start(calling(folder.path(), std::slice::from_ref(&host), true)).await;
     erase(&server, "h1", &format!("{host}/")).await;
     receiver.next().await;
     let kept = failed(&server).await;
     assert_eq!(kept["last_failure"], "status 302");
     assert!(inside.is_untouched(), "a redirect was followed");
     let id = kept["id"].as_str().unwrap();
-    server.ask(&format!("POST /v1/callbacks/{id}/retry HTTP/1.1"), "").await;
+    server
+        .ask(&format!("POST /v1/callbacks/{id}/retry HTTP/1.1"), "")
+        .await;
     receiver.next().await;
     let waiting = async {
         loop {
@@ -145,11 +195,17 @@ async fn redirects_are_not_followed_and_gone_is_final() {
             }
         }
     };
-    let kept = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap();
+    let kept = tokio::time::timeout(Duration::from_secs(20), waiting)
+        .await
+        .unwrap();
     assert_eq!(kept["last_failure"], "status 410");
-    let gone = server.ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "").await;
+    let gone = server
+        .ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "")
+        .await;
     assert_eq!(status(&gone), Some(204));
-    let unknown = server.ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "").await;
+    let unknown = server
+        .ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "")
+        .await;
     assert_eq!(status(&unknown), Some(404));
     server.stop().await;
 }
@@ -161,15 +217,23 @@ async fn callbacks_go_to_named_hosts_and_not_to_the_inside_of_a_network() {
     let mut receiver = CallbackReceiver::start(&[GOOD]).await;
     let port = receiver.port;
     // The first is an address, the second a name that resolves to one of this machine.
-    let hosts = [format!("http://127.0.0.1:{port}"), format!("http://localhost:{port}")];
+    let hosts = [
+        format!("http://127.0.0.1:{port}"),
+        format!("http://localhost:{port}"),
+    ];
     let server = RunningServer::start(calling(folder.path(), &hosts, false)).await;
     for (row, host) in ["h1", "h2"].into_iter().zip(&hosts) {
-        assert_eq!(status(&erase(&server, row, &format!("{host}/")).await), Some(200));
+        assert_eq!(
+            status(&erase(&server, row, &format!("{host}/")).await),
+            Some(200)
+        );
         let kept = failed(&server).await;
         let reason = kept["last_failure"].as_str().unwrap();
         assert!(reason.contains("private address"), "{reason}");
         let id = kept["id"].as_str().unwrap();
-        server.ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "").await;
+        server
+            .ask(&format!("DELETE /v1/callbacks/{id} HTTP/1.1"), "")
+            .await;
     }
     assert!(receiver.is_untouched(), "a private address was called");
     let refused = [
@@ -187,11 +251,17 @@ async fn callbacks_go_to_named_hosts_and_not_to_the_inside_of_a_network() {
     }
     server.stop().await;
     // A server that was told of no host sends none.
-    let router = Server::start(settings(folder.path())).await.unwrap().router();
+    let router = Server::start(settings(folder.path()))
+        .await
+        .unwrap()
+        .router();
     let body = json!({"rows": ["h3"], "callback_url": format!("http://127.0.0.1:{port}/")});
     let answer = post(&router, "/v1/models/houses/erasures", &body, None, None).await;
     assert_eq!(answer.status.as_u16(), 400);
-    assert_eq!(get(&router, "/v1/callbacks", None).await.status.as_u16(), 404);
+    assert_eq!(
+        get(&router, "/v1/callbacks", None).await.status.as_u16(),
+        404
+    );
     assert_eq!(
         get(&router, "/v1/models/houses", None).await.json()["rows"],
         38,
@@ -209,16 +279,32 @@ async fn a_restart_goes_on_with_what_was_not_delivered() {
     // A server that does requests and ends before it sends anything, as if it had been killed.
     let router = Server::start(settings.clone()).await.unwrap().router();
     let body = json!({"rows": ["h1"], "callback_url": format!("{host}/")});
-    let done = post(&router, "/v1/models/houses/erasures", &body, Some("case-1"), None).await.json();
+    let done = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &body,
+        Some("case-1"),
+        None,
+    )
+    .await
+    .json();
     assert!(receiver.is_untouched());
     drop(router);
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("inbox")).unwrap().collect();
-    assert!(left.is_empty(), "a request that is done is still in the inbox");
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("inbox"))
+        .unwrap()
+        .collect();
+    assert!(
+        left.is_empty(),
+        "a request that is done is still in the inbox"
+    );
 
     let server = RunningServer::start(settings).await;
     let came = receiver.next().await;
     let told: Value = serde_json::from_str(&came.body).unwrap();
-    assert_eq!(told["data"]["models"][0]["receipt"]["id"], done["models"][0]["receipt"]["id"]);
+    assert_eq!(
+        told["data"]["models"][0]["receipt"]["id"],
+        done["models"][0]["receipt"]["id"]
+    );
     server.stop().await;
 }
 
@@ -239,7 +325,10 @@ async fn certificates_of_receivers_are_checked() {
     let mut receiver = CallbackReceiver::start_with(&[GOOD], Some(Arc::new(config).into())).await;
     let authority = folder.path().join("receivers.pem");
     std::fs::write(&authority, cert.pem()).unwrap();
-    let hosts = [format!("localhost:{}", receiver.port), format!("127.0.0.1:{}", receiver.port)];
+    let hosts = [
+        format!("localhost:{}", receiver.port),
+        format!("127.0.0.1:{}", receiver.port),
+    ];
     let mut settings = calling(folder.path(), &hosts, true);
     let strangers = settings.clone();
     settings.callbacks.as_mut().unwrap().authority = Some(authority);
@@ -249,13 +338,19 @@ async fn certificates_of_receivers_are_checked() {
     // The certificate is not for the address.
     erase(&server, "h2", &format!("https://{}/", hosts[1])).await;
     let kept = failed(&server).await;
-    assert!(kept["last_failure"].as_str().unwrap().contains("TLS"), "{kept}");
+    assert!(
+        kept["last_failure"].as_str().unwrap().contains("TLS"),
+        "{kept}"
+    );
     server.stop().await;
     // Nobody trusts the authority.
     let server = RunningServer::start(strangers).await;
     erase(&server, "h3", &format!("https://{}/", hosts[0])).await;
     let kept = failed(&server).await;
-    assert!(kept["last_failure"].as_str().unwrap().contains("TLS"), "{kept}");
+    assert!(
+        kept["last_failure"].as_str().unwrap().contains("TLS"),
+        "{kept}"
+    );
     assert!(receiver.is_untouched());
     server.stop().await;
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use common::wire::{RunningServer, read_to_end, status};
 use common::{fit_houses, settings};
 use efface_server::TlsFiles;
-use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519,
+};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::AsyncWriteExt;
@@ -29,11 +31,17 @@ impl TestAuthority {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).unwrap();
-        Self { certificate, issuer: Issuer::new(params, key) }
+        Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        }
     }
 
     fn signs(&self, name: &str, key: &KeyPair) -> Certificate {
-        CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(key, &self.issuer).unwrap()
+        CertificateParams::new(vec![name.to_owned()])
+            .unwrap()
+            .signed_by(key, &self.issuer)
+            .unwrap()
     }
 
     /// A client that trusts this authority, and shows a certificate where it has one.
@@ -58,7 +66,11 @@ impl TestAuthority {
 }
 
 /// Writes a certificate of the server; the authority of its clients where there is one.
-fn tls_files(folder: &Path, authority: &TestAuthority, clients: Option<&TestAuthority>) -> TlsFiles {
+fn tls_files(
+    folder: &Path,
+    authority: &TestAuthority,
+    clients: Option<&TestAuthority>,
+) -> TlsFiles {
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
     let certificate = authority.signs("localhost", &key);
     std::fs::write(folder.join("server.pem"), certificate.pem()).unwrap();
@@ -67,7 +79,11 @@ fn tls_files(folder: &Path, authority: &TestAuthority, clients: Option<&TestAuth
         std::fs::write(folder.join("clients.pem"), clients.certificate.pem()).unwrap();
         folder.join("clients.pem")
     });
-    TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key"), client_authority }
+    TlsFiles {
+        certificate: folder.join("server.pem"),
+        key: folder.join("server.key"),
+        client_authority,
+    }
 }
 
 async fn serve(folder: &Path, tls: TlsFiles) -> RunningServer {
@@ -80,7 +96,10 @@ async fn serve(folder: &Path, tls: TlsFiles) -> RunningServer {
 /// What a client hears of the server's health; empty where it is not let in.
 async fn ask(server: &RunningServer, client: &TlsConnector) -> String {
     let stream = TcpStream::connect(server.address).await.unwrap();
-    let Ok(mut stream) = client.connect("localhost".try_into().unwrap(), stream).await else {
+    let Ok(mut stream) = client
+        .connect("localhost".try_into().unwrap(), stream)
+        .await
+    else {
         return String::new();
     };
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -94,14 +113,19 @@ async fn the_server_speaks_tls_and_nothing_else_where_it_has_a_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new();
     let server = serve(folder.path(), tls_files(folder.path(), &authority, None)).await;
-    assert_eq!(status(&ask(&server, &authority.client(None)).await), Some(200));
+    assert_eq!(
+        status(&ask(&server, &authority.client(None)).await),
+        Some(200)
+    );
     let stranger = TestAuthority::new();
     assert_eq!(
         ask(&server, &stranger.client(None)).await,
         "",
         "a client took a certificate that it does not trust"
     );
-    let plain = server.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let plain = server
+        .send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     assert_eq!(status(&plain), None, "{plain}");
     server.stop().await;
 }
@@ -111,11 +135,22 @@ async fn only_clients_with_a_certificate_of_the_authority_are_let_in() {
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new();
     let clients = TestAuthority::new();
-    let server = serve(folder.path(), tls_files(folder.path(), &authority, Some(&clients))).await;
+    let server = serve(
+        folder.path(),
+        tls_files(folder.path(), &authority, Some(&clients)),
+    )
+    .await;
     let key = KeyPair::generate().unwrap();
     let good = clients.signs("ann", &key);
-    assert_eq!(status(&ask(&server, &authority.client(Some((&good, &key)))).await), Some(200));
-    assert_eq!(ask(&server, &authority.client(None)).await, "", "a client without a certificate was let in");
+    assert_eq!(
+        status(&ask(&server, &authority.client(Some((&good, &key)))).await),
+        Some(200)
+    );
+    assert_eq!(
+        ask(&server, &authority.client(None)).await,
+        "",
+        "a client without a certificate was let in"
+    );
     let foreign = authority.signs("ann", &key);
     assert_eq!(
         ask(&server, &authority.client(Some((&foreign, &key)))).await,
@@ -153,12 +188,19 @@ async fn files_that_are_no_certificates_are_refused_by_name() {
         (with("missing.pem", "server.key", None), "missing.pem"),
         (with("server.pem", "empty.pem", None), "empty.pem"),
         (with("server.pem", "other.key", None), "server.pem"),
-        (with("server.pem", "server.key", Some("empty.pem")), "empty.pem"),
+        (
+            with("server.pem", "server.key", Some("empty.pem")),
+            "empty.pem",
+        ),
     ];
     for (files, named) in cases {
         let mut settings = settings(folder.path());
         settings.tls = Some(files);
-        let refused = efface_server::Server::start(settings).await.err().unwrap().to_string();
+        let refused = efface_server::Server::start(settings)
+            .await
+            .err()
+            .unwrap()
+            .to_string();
         assert!(refused.contains(named), "{named}: {refused}");
     }
     assert!(good.client_authority.is_none());

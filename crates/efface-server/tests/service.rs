@@ -11,8 +11,8 @@ use common::{ask, fit_houses, get, open_server, post, settings, token};
 use efface_engine::Engine;
 use efface_evidence::PackFiles;
 use efface_receipt::{
-    AuditEntry, ConsistencyProof, InclusionProof, KeyRing, LogCheckpoint, LogHead, ReceiptBundle, leaf_hash,
-    verify_bytes,
+    AuditEntry, ConsistencyProof, InclusionProof, KeyRing, LogCheckpoint, LogHead, ReceiptBundle,
+    leaf_hash, verify_bytes,
 };
 use efface_server::{Scope, Server};
 use serde_json::{Value, json};
@@ -23,20 +23,40 @@ async fn an_erasure_gives_a_receipt_that_verifies_with_the_key_of_the_log() {
     let server = open_server(folder.path()).await;
     let router = server.router();
     let row = json!({"rows": [{"rooms": 3, "area": 80}]});
-    let before = post(&router, "/v1/models/houses/predictions", &row, None, None).await.json();
+    let before = post(&router, "/v1/models/houses/predictions", &row, None, None)
+        .await
+        .json();
 
     let body = json!({"subject": "o3"});
-    let done = post(&router, "/v1/models/houses/erasures", &body, Some("case-1"), None).await;
+    let done = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &body,
+        Some("case-1"),
+        None,
+    )
+    .await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.json());
     let answer = done.json();
     assert_eq!(answer["status"], "done");
     assert_eq!(answer["models"][0]["forgotten"], 4);
     assert_eq!(answer["models"][0]["claim"], "exact");
-    let after = post(&router, "/v1/models/houses/predictions", &row, None, None).await.json();
-    assert_ne!(before["predictions"], after["predictions"], "predictions come from the old model");
+    let after = post(&router, "/v1/models/houses/predictions", &row, None, None)
+        .await
+        .json();
+    assert_ne!(
+        before["predictions"], after["predictions"],
+        "predictions come from the old model"
+    );
 
-    let url = answer["models"][0]["receipt"]["url"].as_str().unwrap().to_owned();
-    let wanted = Request::get(&url).header(header::ACCEPT, "application/cose").body(Body::empty()).unwrap();
+    let url = answer["models"][0]["receipt"]["url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let wanted = Request::get(&url)
+        .header(header::ACCEPT, "application/cose")
+        .body(Body::empty())
+        .unwrap();
     let receipt = ask(&router, wanted).await;
     assert_eq!(receipt.headers[header::CONTENT_TYPE], "application/cose");
     let keys = get(&router, "/v1/log/keys", None).await.json();
@@ -44,17 +64,44 @@ async fn an_erasure_gives_a_receipt_that_verifies_with_the_key_of_the_log() {
     let verified = verify_bytes(&receipt.bytes, &keys).unwrap();
     assert_eq!(verified.receipt.rows.removed, 4);
     let readable = get(&router, &url, None).await.json();
-    assert_eq!(readable["receipt"]["id"], answer["models"][0]["receipt"]["id"]);
+    assert_eq!(
+        readable["receipt"]["id"],
+        answer["models"][0]["receipt"]["id"]
+    );
 
     // The same request again has no second effect; another one under its key is refused.
-    let again = post(&router, "/v1/models/houses/erasures", &body, Some("case-1"), None).await.json();
-    assert_eq!(again["models"][0]["receipt"], answer["models"][0]["receipt"]);
+    let again = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &body,
+        Some("case-1"),
+        None,
+    )
+    .await
+    .json();
+    assert_eq!(
+        again["models"][0]["receipt"],
+        answer["models"][0]["receipt"]
+    );
     let other = json!({"subject": "o4"});
-    let reused = post(&router, "/v1/models/houses/erasures", &other, Some("case-1"), None).await;
-    assert_eq!((reused.status, reused.code().as_str()), (StatusCode::CONFLICT, "key_reused"));
+    let reused = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &other,
+        Some("case-1"),
+        None,
+    )
+    .await;
+    assert_eq!(
+        (reused.status, reused.code().as_str()),
+        (StatusCode::CONFLICT, "key_reused")
+    );
     let asked = get(&router, "/v1/erasures/case-1", None).await.json();
     assert_eq!(
-        (asked["status"].as_str(), asked["models"][0]["outcome"].as_str()),
+        (
+            asked["status"].as_str(),
+            asked["models"][0]["outcome"].as_str()
+        ),
         (Some("done"), Some("erased"))
     );
 }
@@ -64,10 +111,24 @@ async fn what_shows_an_erasure_to_others_holds_together() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();
     let none = get(&router, "/v1/models/houses/audit", None).await;
-    assert_eq!((none.status, none.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    assert_eq!(
+        (none.status, none.code().as_str()),
+        (StatusCode::NOT_FOUND, "not_found")
+    );
     let body = json!({"subject": "o3"});
-    let done = post(&router, "/v1/models/houses/erasures", &body, Some("case-1"), None).await.json();
-    let url = done["models"][0]["receipt"]["url"].as_str().unwrap().to_owned();
+    let done = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &body,
+        Some("case-1"),
+        None,
+    )
+    .await
+    .json();
+    let url = done["models"][0]["receipt"]["url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     // An audit that another process puts on record.
     let entry = |test: &str, value| AuditEntry {
         test: test.into(),
@@ -76,40 +137,73 @@ async fn what_shows_an_erasure_to_others_holds_together() {
         threshold: None,
         trials: None,
     };
-    let results = [entry("l2_distance/auto", 2e-15), entry("feature_injection/auto", 0.0)];
-    Engine::open(&folder.path().join("houses.efface")).unwrap().record_audit(&results).unwrap();
+    let results = [
+        entry("l2_distance/auto", 2e-15),
+        entry("feature_injection/auto", 0.0),
+    ];
+    Engine::open(&folder.path().join("houses.efface"))
+        .unwrap()
+        .record_audit(&results)
+        .unwrap();
 
     let audit = get(&router, "/v1/models/houses/audit", None).await.json();
     assert_eq!(audit["results"][0]["test"], "l2_distance/auto");
     let pictures = audit["figures"].as_array().unwrap();
     assert_eq!(pictures.len(), 2);
-    assert!(pictures.iter().all(|picture| picture["svg"].as_str().unwrap().starts_with("<svg ")));
+    assert!(
+        pictures
+            .iter()
+            .all(|picture| picture["svg"].as_str().unwrap().starts_with("<svg "))
+    );
 
     let keys = get(&router, "/v1/log/keys", None).await.json();
     let keys = KeyRing::parse(keys["keys"][0].as_str().unwrap()).unwrap();
     let proofs = get(&router, &format!("{url}/proofs"), None).await.json();
     let head = LogCheckpoint::verify(proofs["checkpoint"].as_str().unwrap(), &keys).unwrap();
     assert_eq!(head.size, 3);
-    let wanted = Request::get(&url).header(header::ACCEPT, "application/cose").body(Body::empty()).unwrap();
+    let wanted = Request::get(&url)
+        .header(header::ACCEPT, "application/cose")
+        .body(Body::empty())
+        .unwrap();
     let bundle = ReceiptBundle::parse(&ask(&router, wanted).await.bytes).unwrap();
     let leaf = bundle.signed.to_bytes().unwrap();
     assert_eq!(proofs["leaf"], leaf_hash(&leaf).to_string());
     let inclusion: InclusionProof = serde_json::from_value(proofs["inclusion"].clone()).unwrap();
     inclusion.verify(&leaf, &head.root).unwrap();
-    let consistency: ConsistencyProof = serde_json::from_value(proofs["consistency"].clone()).unwrap();
+    let consistency: ConsistencyProof =
+        serde_json::from_value(proofs["consistency"].clone()).unwrap();
     let previous: LogHead = serde_json::from_value(proofs["previous"].clone()).unwrap();
     consistency.verify(&previous.root, &head.root).unwrap();
 
     let pack = get(&router, &format!("{url}/evidence"), None).await;
     assert_eq!(pack.headers[header::CONTENT_TYPE], "application/zip");
-    assert_eq!(pack.headers[header::CONTENT_DISPOSITION], "attachment; filename=\"evidence-1.zip\"");
+    assert_eq!(
+        pack.headers[header::CONTENT_DISPOSITION],
+        "attachment; filename=\"evidence-1.zip\""
+    );
     let files = PackFiles::read(std::io::Cursor::new(pack.bytes)).unwrap();
-    let names: Vec<&str> = files.receipts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["receipts/1.cose", "receipts/2.cose"], "the receipt and the audit since");
+    let names: Vec<&str> = files
+        .receipts
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["receipts/1.cose", "receipts/2.cose"],
+        "the receipt and the audit since"
+    );
     for (_, bytes) in &files.receipts {
-        assert_eq!(verify_bytes(bytes, &keys).unwrap().checkpoint.root, head.root);
+        assert_eq!(
+            verify_bytes(bytes, &keys).unwrap().checkpoint.root,
+            head.root
+        );
     }
-    let unknown = get(&router, &format!("/v1/receipts/{}/evidence", "0".repeat(32)), None).await;
+    let unknown = get(
+        &router,
+        &format!("/v1/receipts/{}/evidence", "0".repeat(32)),
+        None,
+    )
+    .await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
@@ -122,16 +216,24 @@ async fn packed_numbers_have_the_scores_of_the_same_cells() {
     assert_eq!(columns, json!(["rooms", "area"]));
     let cells = json!({"cells": [[3, 80.5], [4, 61]]});
     let expected = post(&router, path, &cells, None, None).await.json();
-    let packed = |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|it| it.to_le_bytes()).collect() };
+    let packed =
+        |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|it| it.to_le_bytes()).collect() };
     let send = async |bytes: Vec<u8>| {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/octet-stream");
         ask(&router, request.body(Body::from(bytes)).unwrap()).await
     };
     let found = send(packed(&[3.0, 80.5, 4.0, 61.0])).await;
     assert_eq!(found.json(), expected);
-    for bytes in [Vec::new(), packed(&[3.0]), packed(&[3.0, 80.5])[..15].to_vec()] {
+    for bytes in [
+        Vec::new(),
+        packed(&[3.0]),
+        packed(&[3.0, 80.5])[..15].to_vec(),
+    ] {
         let refused = send(bytes).await;
-        assert_eq!((refused.status, refused.code().as_str()), (StatusCode::BAD_REQUEST, "invalid_request"));
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (StatusCode::BAD_REQUEST, "invalid_request")
+        );
     }
     for number in [f64::NAN, f64::INFINITY] {
         let refused = send(packed(&[3.0, number])).await;
@@ -144,16 +246,30 @@ async fn a_dry_run_changes_nothing_and_says_what_would_happen() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();
     let body = json!({"rows": ["h1", "h2"], "dry_run": true});
-    let told = post(&router, "/v1/models/houses/erasures", &body, Some("case-2"), None).await.json();
+    let told = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &body,
+        Some("case-2"),
+        None,
+    )
+    .await
+    .json();
     assert_eq!(
-        (told["status"].as_str(), told["models"][0]["forgotten"].as_u64()),
+        (
+            told["status"].as_str(),
+            told["models"][0]["forgotten"].as_u64()
+        ),
         (Some("dry_run"), Some(2))
     );
     assert!(told["models"][0]["leverage"].as_f64().unwrap() > 0.0);
     assert!(told["models"][0]["moved"].as_f64().unwrap() > 0.0);
     assert_eq!(told["models"][0]["withdrawn"], 0);
     let model = get(&router, "/v1/models/houses", None).await.json();
-    assert_eq!((model["rows"].as_u64(), model["receipts"].as_u64()), (Some(40), Some(1)));
+    assert_eq!(
+        (model["rows"].as_u64(), model["receipts"].as_u64()),
+        (Some(40), Some(1))
+    );
     let unknown = get(&router, "/v1/erasures/case-2", None).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
@@ -167,7 +283,15 @@ async fn erasures_that_wait_together_have_an_effect_and_a_receipt_each() {
         let router = router.clone();
         waiting.push(tokio::spawn(async move {
             let body = json!({"rows": [format!("h{row}")]});
-            post(&router, "/v1/models/houses/erasures", &body, Some(&format!("r{row}")), None).await.json()
+            post(
+                &router,
+                "/v1/models/houses/erasures",
+                &body,
+                Some(&format!("r{row}")),
+                None,
+            )
+            .await
+            .json()
         }));
     }
     let mut places = Vec::new();
@@ -178,7 +302,10 @@ async fn erasures_that_wait_together_have_an_effect_and_a_receipt_each() {
     }
     places.sort_unstable();
     assert_eq!(places, (1..=20).collect::<Vec<u64>>());
-    assert_eq!(get(&router, "/v1/models/houses", None).await.json()["rows"], 20);
+    assert_eq!(
+        get(&router, "/v1/models/houses", None).await.json()["rows"],
+        20
+    );
 }
 
 #[tokio::test]
@@ -186,14 +313,27 @@ async fn a_person_is_erased_from_all_models_by_one_request() {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "north", 12);
     fit_houses(folder.path(), "south", 40);
-    let router = Server::start(settings(folder.path())).await.unwrap().router();
+    let router = Server::start(settings(folder.path()))
+        .await
+        .unwrap()
+        .router();
     let body = json!({"subject": "o5"});
-    let answer = post(&router, "/v1/erasures", &body, Some("case-9"), None).await.json();
-    let outcomes: Vec<_> =
-        answer["models"].as_array().unwrap().iter().map(|model| model["outcome"].as_str().unwrap()).collect();
+    let answer = post(&router, "/v1/erasures", &body, Some("case-9"), None)
+        .await
+        .json();
+    let outcomes: Vec<_> = answer["models"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["outcome"].as_str().unwrap())
+        .collect();
     assert_eq!(outcomes, ["not_found", "erased"], "{answer}");
     let asked = get(&router, "/v1/erasures/case-9", None).await.json();
-    assert_eq!(asked["models"].as_array().unwrap().len(), 2, "both logs hold the request: {asked}");
+    assert_eq!(
+        asked["models"].as_array().unwrap().len(),
+        2,
+        "both logs hold the request: {asked}"
+    );
 }
 
 #[tokio::test]
@@ -202,7 +342,11 @@ async fn tokens_open_what_their_scopes_and_models_say() {
     fit_houses(folder.path(), "houses", 40);
     fit_houses(folder.path(), "other", 40);
     let predict = token(folder.path(), &[Scope::Predict], None);
-    let erase = token(folder.path(), &[Scope::Erase, Scope::Audit], Some(&["houses"]));
+    let erase = token(
+        folder.path(),
+        &[Scope::Erase, Scope::Audit],
+        Some(&["houses"]),
+    );
     let mut settings = settings(folder.path());
     settings.tokens = Some(folder.path().join("tokens.json"));
     let router = Server::start(settings).await.unwrap().router();
@@ -212,12 +356,42 @@ async fn tokens_open_what_their_scopes_and_models_say() {
     let cases = [
         ("/v1/models/houses/predictions", &rows, None, 401),
         ("/v1/models/houses/predictions", &rows, Some("efface_"), 401),
-        ("/v1/models/houses/predictions", &rows, Some(wrong.as_str()), 401),
-        ("/v1/models/houses/predictions", &rows, Some(predict.as_str()), 200),
-        ("/v1/models/houses/erasures", &erasure, Some(predict.as_str()), 403),
-        ("/v1/models/other/erasures", &erasure, Some(erase.as_str()), 403),
-        ("/v1/erasures", &json!({"subject": "o1"}), Some(erase.as_str()), 403),
-        ("/v1/models/houses/erasures", &erasure, Some(erase.as_str()), 200),
+        (
+            "/v1/models/houses/predictions",
+            &rows,
+            Some(wrong.as_str()),
+            401,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            &rows,
+            Some(predict.as_str()),
+            200,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            &erasure,
+            Some(predict.as_str()),
+            403,
+        ),
+        (
+            "/v1/models/other/erasures",
+            &erasure,
+            Some(erase.as_str()),
+            403,
+        ),
+        (
+            "/v1/erasures",
+            &json!({"subject": "o1"}),
+            Some(erase.as_str()),
+            403,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            &erasure,
+            Some(erase.as_str()),
+            200,
+        ),
     ];
     for (path, body, token, status) in cases {
         let answer = post(&router, path, body, None, token).await;
@@ -233,7 +407,10 @@ async fn tokens_open_what_their_scopes_and_models_say() {
     }
     let seen = get(&router, "/v1/models", Some(&erase)).await.json();
     assert_eq!(seen["models"].as_array().unwrap().len(), 1, "{seen}");
-    assert_eq!(get(&router, "/metrics", Some(&erase)).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        get(&router, "/metrics", Some(&erase)).await.status,
+        StatusCode::FORBIDDEN
+    );
     assert_eq!(get(&router, "/healthz", None).await.status, StatusCode::OK);
 }
 
@@ -244,7 +421,11 @@ async fn a_withdrawn_token_opens_nothing_after_the_file_is_read_again() {
     let path = folder.path().join("tokens.json");
     let store = efface_server::TokenStore::open(&path).unwrap();
     let id = store.records()[0].id.clone();
-    assert!(!std::fs::read_to_string(&path).unwrap().contains(text.rsplit('_').next().unwrap()));
+    assert!(
+        !std::fs::read_to_string(&path)
+            .unwrap()
+            .contains(text.rsplit('_').next().unwrap())
+    );
     store.revoke(&id).unwrap();
     assert!(efface_server::TokenStore::open(&path).unwrap().is_empty());
 }
@@ -274,9 +455,17 @@ async fn a_running_server_follows_its_folder_and_its_tokens() {
     until("second", "404", "").await;
     fit_houses(folder.path(), "second", 12);
     until("second", "200", "\"rows\":12").await;
-    let entry =
-        AuditEntry { test: "t".into(), passed: None, value: Some(1.0), threshold: None, trials: None };
-    Engine::open(&folder.path().join("houses.efface")).unwrap().record_audit(&[entry]).unwrap();
+    let entry = AuditEntry {
+        test: "t".into(),
+        passed: None,
+        value: Some(1.0),
+        threshold: None,
+        trials: None,
+    };
+    Engine::open(&folder.path().join("houses.efface"))
+        .unwrap()
+        .record_audit(&[entry])
+        .unwrap();
     until("houses", "200", "\"receipts\":2").await;
     std::fs::remove_file(folder.path().join("second.efface")).unwrap();
     until("second", "404", "").await;
@@ -297,10 +486,24 @@ async fn large_erasures_need_a_second_officer_and_survive_a_restart() {
     settings.approval_above = Some(3);
     let router = Server::start(settings.clone()).await.unwrap().router();
     let small = json!({"rows": ["h30"]});
-    let done = post(&router, "/v1/models/houses/erasures", &small, None, Some(&ann)).await;
+    let done = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &small,
+        None,
+        Some(&ann),
+    )
+    .await;
     assert_eq!(done.status, StatusCode::OK);
     let large = json!({"subject": "o1"});
-    let held = post(&router, "/v1/models/houses/erasures", &large, Some("big"), Some(&ann)).await;
+    let held = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &large,
+        Some("big"),
+        Some(&ann),
+    )
+    .await;
     assert_eq!(
         (held.status, held.json()["status"].as_str()),
         (StatusCode::ACCEPTED, Some("awaiting_approval"))
@@ -311,11 +514,32 @@ async fn large_erasures_need_a_second_officer_and_survive_a_restart() {
     let router = Server::start(settings).await.unwrap().router();
     let open = get(&router, "/v1/erasures", Some(&bob)).await.json();
     assert_eq!(open["erasures"][0]["id"], "big", "{open}");
-    let own = post(&router, "/v1/erasures/big/approval", &json!({}), None, Some(&ann)).await;
+    let own = post(
+        &router,
+        "/v1/erasures/big/approval",
+        &json!({}),
+        None,
+        Some(&ann),
+    )
+    .await;
     assert_eq!(own.status, StatusCode::FORBIDDEN);
-    let approved = post(&router, "/v1/erasures/big/approval", &json!({}), None, Some(&bob)).await;
-    assert_eq!(approved.json()["models"][0]["forgotten"], 4, "{}", approved.json());
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("inbox")).unwrap().collect();
+    let approved = post(
+        &router,
+        "/v1/erasures/big/approval",
+        &json!({}),
+        None,
+        Some(&bob),
+    )
+    .await;
+    assert_eq!(
+        approved.json()["models"][0]["forgotten"],
+        4,
+        "{}",
+        approved.json()
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("inbox"))
+        .unwrap()
+        .collect();
     assert!(left.is_empty(), "the request is still in the inbox");
 }
 
@@ -323,21 +547,50 @@ async fn large_erasures_need_a_second_officer_and_survive_a_restart() {
 async fn learning_and_amending_rows_leave_receipts_and_forgotten_rows_stay_away() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();
-    let row = json!({"rows": [{"house": "new", "owner": "zoe", "rooms": 4, "area": 77, "price": 300}]});
-    let learned = post(&router, "/v1/models/houses/rows", &row, None, None).await.json();
-    assert_eq!((learned["learned"].as_u64(), learned["rows"].as_u64()), (Some(1), Some(41)));
+    let row =
+        json!({"rows": [{"house": "new", "owner": "zoe", "rooms": 4, "area": 77, "price": 300}]});
+    let learned = post(&router, "/v1/models/houses/rows", &row, None, None)
+        .await
+        .json();
+    assert_eq!(
+        (learned["learned"].as_u64(), learned["rows"].as_u64()),
+        (Some(1), Some(41))
+    );
     let twice = post(&router, "/v1/models/houses/rows", &row, None, None).await;
-    assert_eq!((twice.status.as_u16(), twice.code().as_str()), (409, "already_there"));
+    assert_eq!(
+        (twice.status.as_u16(), twice.code().as_str()),
+        (409, "already_there")
+    );
     let amended = Request::patch("/v1/models/houses/rows")
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(row.to_string()))
         .unwrap();
     assert_eq!(ask(&router, amended).await.json()["rows"], 41);
-    post(&router, "/v1/models/houses/erasures", &json!({"rows": ["new"]}), None, None).await;
+    post(
+        &router,
+        "/v1/models/houses/erasures",
+        &json!({"rows": ["new"]}),
+        None,
+        None,
+    )
+    .await;
     let back = post(&router, "/v1/models/houses/rows", &row, None, None).await;
-    assert_eq!((back.status.as_u16(), back.code().as_str()), (409, "must_not_come_back"));
-    let gone = post(&router, "/v1/models/houses/erasures", &json!({"rows": ["new"]}), None, None).await;
-    assert_eq!((gone.status.as_u16(), gone.code().as_str()), (410, "already_forgotten"));
+    assert_eq!(
+        (back.status.as_u16(), back.code().as_str()),
+        (409, "must_not_come_back")
+    );
+    let gone = post(
+        &router,
+        "/v1/models/houses/erasures",
+        &json!({"rows": ["new"]}),
+        None,
+        None,
+    )
+    .await;
+    assert_eq!(
+        (gone.status.as_u16(), gone.code().as_str()),
+        (410, "already_forgotten")
+    );
 }
 
 #[tokio::test]
@@ -347,9 +600,18 @@ async fn rows_without_names_are_scored_in_the_order_of_the_columns() {
     let columns = get(&router, "/v1/models/houses", None).await.json()["columns"].clone();
     assert_eq!(columns, json!(["rooms", "area"]));
     let path = "/v1/models/houses/predictions";
-    let named = json!({"rows": [{"area": 80, "rooms": 3}, {"rooms": 5, "area": 61.5, "colour": "red"}]});
+    let named =
+        json!({"rows": [{"area": 80, "rooms": 3}, {"rooms": 5, "area": 61.5, "colour": "red"}]});
     let named = post(&router, path, &named, None, None).await.json();
-    let ordered = post(&router, path, &json!({"cells": [[3, 80], [5, 61.5]]}), None, None).await.json();
+    let ordered = post(
+        &router,
+        path,
+        &json!({"cells": [[3, 80], [5, 61.5]]}),
+        None,
+        None,
+    )
+    .await
+    .json();
     assert_eq!(named, ordered);
     assert_eq!(named["predictions"].as_array().unwrap().len(), 2);
 }
@@ -360,31 +622,99 @@ async fn bad_requests_are_problems_that_repeat_nothing_of_the_body() {
     let router = open_server(folder.path()).await.router();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let cases: Vec<(&str, String, u16)> = vec![
-        ("/v1/models/houses/erasures", "{\"rows\": [\"secret-id\"".into(), 400),
-        ("/v1/models/houses/erasures", "{\"rows\": \"secret-id\"}".into(), 400),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"secret-id\"".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": \"secret-id\"}".into(),
+            400,
+        ),
         ("/v1/models/houses/erasures", "{\"rows\": []}".into(), 400),
-        ("/v1/models/houses/erasures", "{\"rows\": [\"h1\"], \"subject\": \"o1\"}".into(), 400),
-        ("/v1/models/houses/erasures", "{\"rows\": [\"h1\"], \"secret-key\": 1}".into(), 400),
-        ("/v1/models/houses/erasures", "{\"rows\": [\"h1\", \"h1\"]}".into(), 400),
-        ("/v1/models/houses/erasures", "{\"rows\": [\"h1\"], \"method\": \"magic\"}".into(), 400),
-        ("/v1/models/houses/predictions", "{\"rows\": [{\"rooms\": [\"secret\"]}]}".into(), 422),
-        ("/v1/models/houses/predictions", "{\"rows\": [{\"rooms\": \"secret\", \"area\": 1}]}".into(), 422),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"h1\"], \"subject\": \"o1\"}".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"h1\"], \"secret-key\": 1}".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"h1\", \"h1\"]}".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"h1\"], \"method\": \"magic\"}".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"rows\": [{\"rooms\": [\"secret\"]}]}".into(),
+            422,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"rows\": [{\"rooms\": \"secret\", \"area\": 1}]}".into(),
+            422,
+        ),
         (
             "/v1/models/houses/predictions",
             "{\"rows\": [{\"rooms\": 1, \"rooms\": 2, \"area\": 1}]}".into(),
             422,
         ),
-        ("/v1/models/houses/predictions", "{\"cells\": [[3]]}".into(), 422),
-        ("/v1/models/houses/predictions", "{\"cells\": [[3, 80, 1]]}".into(), 422),
-        ("/v1/models/houses/predictions", "{\"cells\": [[3, \"secret\"]]}".into(), 422),
-        ("/v1/models/houses/predictions", "{\"cells\": [[3, {\"secret\": 1}]]}".into(), 422),
-        ("/v1/models/houses/predictions", "{\"cells\": []}".into(), 400),
-        ("/v1/models/houses/predictions", "{\"cells\": [[3, 80]], \"rows\": [{\"rooms\": 1}]}".into(), 400),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": [[3]]}".into(),
+            422,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": [[3, 80, 1]]}".into(),
+            422,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": [[3, \"secret\"]]}".into(),
+            422,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": [[3, {\"secret\": 1}]]}".into(),
+            422,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": []}".into(),
+            400,
+        ),
+        (
+            "/v1/models/houses/predictions",
+            "{\"cells\": [[3, 80]], \"rows\": [{\"rooms\": 1}]}".into(),
+            400,
+        ),
         ("/v1/models/houses/predictions", "{}".into(), 400),
         ("/v1/models/houses/predictions", deep, 400),
-        ("/v1/models/..%2f..%2fetc/erasures", "{\"rows\": [\"h1\"]}".into(), 404),
-        ("/v1/models/nothing/erasures", "{\"rows\": [\"h1\"]}".into(), 404),
-        ("/v1/models/houses/erasures", "{\"rows\": [\"h999\"]}".into(), 404),
+        (
+            "/v1/models/..%2f..%2fetc/erasures",
+            "{\"rows\": [\"h1\"]}".into(),
+            404,
+        ),
+        (
+            "/v1/models/nothing/erasures",
+            "{\"rows\": [\"h1\"]}".into(),
+            404,
+        ),
+        (
+            "/v1/models/houses/erasures",
+            "{\"rows\": [\"h999\"]}".into(),
+            404,
+        ),
     ];
     for (path, body, status) in cases {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
@@ -392,13 +722,24 @@ async fn bad_requests_are_problems_that_repeat_nothing_of_the_body() {
         let shown = String::from_utf8_lossy(&answer.bytes).into_owned();
         let start: String = body.chars().take(60).collect();
         assert_eq!(answer.status.as_u16(), status, "{path} {start}: {shown}");
-        assert_eq!(answer.headers[header::CONTENT_TYPE], "application/problem+json", "{path}");
+        assert_eq!(
+            answer.headers[header::CONTENT_TYPE],
+            "application/problem+json",
+            "{path}"
+        );
         assert!(!shown.contains("secret"), "{path} {start}: {shown}");
     }
-    let wrong_type = Request::post("/v1/models/houses/erasures").body(Body::from("{}")).unwrap();
+    let wrong_type = Request::post("/v1/models/houses/erasures")
+        .body(Body::from("{}"))
+        .unwrap();
     assert_eq!(ask(&router, wrong_type).await.code(), "unsupported_media");
-    let wrong_method = Request::delete("/v1/models/houses/predictions").body(Body::empty()).unwrap();
-    assert_eq!(ask(&router, wrong_method).await.code(), "method_not_allowed");
+    let wrong_method = Request::delete("/v1/models/houses/predictions")
+        .body(Body::empty())
+        .unwrap();
+    assert_eq!(
+        ask(&router, wrong_method).await.code(),
+        "method_not_allowed"
+    );
     let wrong_key = Request::post("/v1/models/houses/erasures")
         .header("Idempotency-Key", "no spaces please")
         .header(header::CONTENT_TYPE, "application/json")
@@ -421,7 +762,10 @@ async fn a_body_above_the_limit_is_refused() {
     let router = Server::start(settings).await.unwrap().router();
     let body = json!({"rows": [{"rooms": "x".repeat(2000)}]});
     let answer = post(&router, "/v1/models/houses/predictions", &body, None, None).await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (413, "body_too_large"));
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (413, "body_too_large")
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,9 @@ use axum::Router;
 use common::receiver::CallbackReceiver;
 use common::wire::RunningServer;
 use common::{Asked, fit_houses, get, post, settings, token};
-use efface_server::{CallbackSettings, Scope, Server, ServerSettings, TokenGrant, TokenStore, WorkPlace};
+use efface_server::{
+    CallbackSettings, Scope, Server, ServerSettings, TokenGrant, TokenStore, WorkPlace,
+};
 use serde_json::{Value, json};
 
 const ROWS: usize = 80;
@@ -28,7 +30,10 @@ struct SeededDice(u64);
 
 impl SeededDice {
     fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 }
@@ -68,7 +73,10 @@ impl SimulatedWorld {
     fn heard(&mut self, key: &str, answer: &Asked) {
         self.steps.push(format!("{key} {}", answer.status.as_u16()));
         if answer.status.as_u16() == 200 {
-            let receipt = answer.json()["models"][0]["receipt"]["id"].as_str().unwrap().to_owned();
+            let receipt = answer.json()["models"][0]["receipt"]["id"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             if let Some(before) = self.acknowledged.insert(key.to_owned(), receipt.clone()) {
                 assert_eq!(before, receipt, "{key} had a second effect");
             }
@@ -86,7 +94,10 @@ impl SimulatedWorld {
 
     /// One server from its start to its death: its tasks end wherever they are.
     fn live(&mut self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let router = Server::start(self.settings.clone()).await.unwrap().router();
             for _ in 0..=self.dice.below(5) {
@@ -97,7 +108,10 @@ impl SimulatedWorld {
         self.steps.push("the server dies".into());
         if self.fault == PlantedFault::ForgetfulDisk && self.dice.below(8) == 0 {
             let mut kept: Vec<_> = std::fs::read_dir(self.settings.folder.join("outbox"))
-                .map_or_else(|_| Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect());
+                .map_or_else(
+                    |_| Vec::new(),
+                    |entries| entries.map(|entry| entry.unwrap().path()).collect(),
+                );
             kept.sort();
             if let Some(file) = kept.pop() {
                 std::fs::remove_file(file).unwrap();
@@ -112,18 +126,29 @@ impl SimulatedWorld {
         let asking = async {
             while let Some(key) = self.unsure.first().cloned() {
                 let path = "/v1/models/houses/erasures";
-                let answer = post(&router, path, &self.body(&key), Some(&key), Some(&lasting)).await;
+                let answer =
+                    post(&router, path, &self.body(&key), Some(&key), Some(&lasting)).await;
                 self.heard(&key, &answer);
                 tokio::task::yield_now().await;
             }
-            while get(&router, "/v1/erasures", Some(&lasting)).await.json()["erasures"] != json!([]) {
+            while get(&router, "/v1/erasures", Some(&lasting)).await.json()["erasures"] != json!([])
+            {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), asking).await.expect("a request is never done");
-        let rows =
-            get(&router, "/v1/models/houses", Some(&lasting)).await.json()["rows"].as_u64().unwrap() as usize;
-        assert_eq!(rows, ROWS - self.acknowledged.len(), "rows and requests do not agree");
+        tokio::time::timeout(Duration::from_secs(60), asking)
+            .await
+            .expect("a request is never done");
+        let rows = get(&router, "/v1/models/houses", Some(&lasting))
+            .await
+            .json()["rows"]
+            .as_u64()
+            .unwrap() as usize;
+        assert_eq!(
+            rows,
+            ROWS - self.acknowledged.len(),
+            "rows and requests do not agree"
+        );
         let waiting = self.waiting_callbacks();
         for key in self.acknowledged.keys() {
             assert!(waiting.contains(key), "nobody will be told of {key}");
@@ -147,7 +172,11 @@ impl SimulatedWorld {
         let hour = 3_600_000;
         let jumps = [10_000, hour, 72 * hour, 9000 * hour];
         let length = jumps[self.dice.below(4) as usize];
-        self.settings.clock.jump(if self.dice.below(2) == 0 { length } else { -length });
+        self.settings.clock.jump(if self.dice.below(2) == 0 {
+            length
+        } else {
+            -length
+        });
     }
 
     async fn step(&mut self, router: &Router) {
@@ -156,19 +185,38 @@ impl SimulatedWorld {
         if choice >= 11 {
             self.jump();
             self.steps.push("the clock jumps".into());
-            let asked = get(router, "/v1/models", Some(&self.passing)).await.status.as_u16();
+            let asked = get(router, "/v1/models", Some(&self.passing))
+                .await
+                .status
+                .as_u16();
             let is_over = self.settings.clock.seconds() >= self.passing_ends;
-            assert_eq!(asked, if is_over { 401 } else { 200 }, "a token ends by the clock");
+            assert_eq!(
+                asked,
+                if is_over { 401 } else { 200 },
+                "a token ends by the clock"
+            );
             return;
         }
         if choice >= 9 {
             // Somebody sends an old request again.
-            let known: Vec<String> = self.acknowledged.keys().chain(&self.unsure).cloned().collect();
+            let known: Vec<String> = self
+                .acknowledged
+                .keys()
+                .chain(&self.unsure)
+                .cloned()
+                .collect();
             if known.is_empty() {
                 return;
             }
             let key = known[self.dice.below(known.len() as u64) as usize].clone();
-            let answer = post(router, path, &self.body(&key), Some(&key), Some(&self.lasting)).await;
+            let answer = post(
+                router,
+                path,
+                &self.body(&key),
+                Some(&key),
+                Some(&self.lasting),
+            )
+            .await;
             return self.heard(&key, &answer);
         }
         if self.next_row >= ROWS - 10 {
@@ -203,7 +251,11 @@ impl SimulatedWorld {
                 let broken = FullDisk::of(&place);
                 let answer = post(router, path, &body, Some(&key), Some(&self.lasting)).await;
                 // A model that cannot be written acknowledges nothing.
-                assert!(choice != 8 || broken.had || answer.status.is_server_error(), "{}", answer.json());
+                assert!(
+                    choice != 8 || broken.had || answer.status.is_server_error(),
+                    "{}",
+                    answer.json()
+                );
                 self.heard(&key, &answer);
                 broken.heal();
             }
@@ -271,7 +323,11 @@ struct SimulatedRun {
 
 /// Eight servers that live and die by a seed, and one that finishes what is left, all in turn on this thread. Then `deliver` is
 /// handed the world.
-fn simulate(seed: u64, fault: PlantedFault, deliver: impl FnOnce(&mut SimulatedWorld)) -> SimulatedRun {
+fn simulate(
+    seed: u64,
+    fault: PlantedFault,
+    deliver: impl FnOnce(&mut SimulatedWorld),
+) -> SimulatedRun {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", ROWS);
     let mut settings = settings(folder.path());
@@ -301,24 +357,42 @@ fn simulate(seed: u64, fault: PlantedFault, deliver: impl FnOnce(&mut SimulatedW
         for _ in 0..8 {
             world.live();
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(world.settle());
         runtime.shutdown_background();
         deliver(&mut world);
     }));
     let failure = failed.err().map(|panic| match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(other) => other.downcast_ref::<&str>().map_or_else(|| "a panic".into(), |text| (*text).into()),
+        Err(other) => other
+            .downcast_ref::<&str>()
+            .map_or_else(|| "a panic".into(), |text| (*text).into()),
     });
-    SimulatedRun { steps: world.steps, failure }
+    SimulatedRun {
+        steps: world.steps,
+        failure,
+    }
 }
 
 /// A last server delivers, over sockets. Receivers that failed are called again when their wait is over by the clock, which jumps;
 /// somebody who asks for one of the callbacks makes the server look at the clock, as it does by itself every half minute.
 fn deliver(world: &mut SimulatedWorld) {
-    let outside = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let outside = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     outside.block_on(async {
-        let answers = ["", "HTTP/1.1 500 Oh", "", "HTTP/1.1 503 Oh", "HTTP/1.1 200 OK"];
+        let answers = [
+            "",
+            "HTTP/1.1 500 Oh",
+            "",
+            "HTTP/1.1 503 Oh",
+            "HTTP/1.1 200 OK",
+        ];
         let mut receiver = CallbackReceiver::start(&answers).await;
         readdress(&world.settings.folder.join("outbox"), receiver.port);
         let mut settings = world.settings.clone();
@@ -333,12 +407,17 @@ fn deliver(world: &mut SimulatedWorld) {
         let telling = async {
             while told.len() < world.acknowledged.len() {
                 world.jump();
-                let list = server.ask(&format!("GET /v1/callbacks {as_admin}"), "").await;
-                let list: Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
+                let list = server
+                    .ask(&format!("GET /v1/callbacks {as_admin}"), "")
+                    .await;
+                let list: Value =
+                    serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
                 let tried = |callback: &&Value| callback["attempts"].as_u64() > Some(0);
                 if let Some(callback) = list["callbacks"].as_array().unwrap().iter().find(tried) {
                     let id = callback["id"].as_str().unwrap();
-                    server.ask(&format!("POST /v1/callbacks/{id}/retry {as_admin}"), "").await;
+                    server
+                        .ask(&format!("POST /v1/callbacks/{id}/retry {as_admin}"), "")
+                        .await;
                 }
                 while let Some(came) = receiver.try_next() {
                     let event: Value = serde_json::from_str(&came.body).unwrap();
@@ -346,12 +425,19 @@ fn deliver(world: &mut SimulatedWorld) {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), telling).await.expect("a callback is lost");
-        assert!(told.iter().eq(world.acknowledged.keys()), "callbacks and requests do not agree");
+        tokio::time::timeout(Duration::from_secs(60), telling)
+            .await
+            .expect("a callback is lost");
+        assert!(
+            told.iter().eq(world.acknowledged.keys()),
+            "callbacks and requests do not agree"
+        );
         server.stop().await;
     });
     outside.shutdown_background();
-    let left: Vec<_> = std::fs::read_dir(world.settings.folder.join("inbox")).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(world.settings.folder.join("inbox"))
+        .unwrap()
+        .collect();
     assert!(left.is_empty(), "requests are left in the inbox");
 }
 
@@ -360,30 +446,51 @@ fn readdress(outbox: &Path, port: u16) {
     for entry in std::fs::read_dir(outbox).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, text.replace("http://127.0.0.1:9/", &format!("http://127.0.0.1:{port}/")))
-            .unwrap();
+        std::fs::write(
+            &path,
+            text.replace("http://127.0.0.1:9/", &format!("http://127.0.0.1:{port}/")),
+        )
+        .unwrap();
     }
 }
 
 #[test]
 fn whatever_happens_on_the_way_what_was_acknowledged_is_done_once_and_told() {
-    let one = std::env::var("EFFACE_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
+    let one = std::env::var("EFFACE_SEED")
+        .ok()
+        .map(|seed| seed.parse::<u64>().unwrap());
     let seeds = one.map_or(1..=8, |seed| seed..=seed);
     for seed in seeds {
         let run = simulate(seed, PlantedFault::Nothing, deliver);
         let steps = run.steps.join("\n");
-        assert_eq!(run.failure, None, "EFFACE_SEED={seed} plays it again:\n{steps}");
+        assert_eq!(
+            run.failure, None,
+            "EFFACE_SEED={seed} plays it again:\n{steps}"
+        );
     }
 }
 
 #[test]
 fn a_seed_that_fails_fails_again_in_the_same_way() {
     let run = |seed| simulate(seed, PlantedFault::ForgetfulDisk, |_| ());
-    let failed = (1..=40).map(|seed| (seed, run(seed))).find(|(_, run)| run.failure.is_some());
+    let failed = (1..=40)
+        .map(|seed| (seed, run(seed)))
+        .find(|(_, run)| run.failure.is_some());
     let (seed, first) = failed.expect("the simulation never found that the disk forgets");
-    assert!(first.failure.as_ref().unwrap().contains("nobody will be told of key-"), "{first:?}");
+    assert!(
+        first
+            .failure
+            .as_ref()
+            .unwrap()
+            .contains("nobody will be told of key-"),
+        "{first:?}"
+    );
     for _ in 0..2 {
         assert_eq!(run(seed), first, "EFFACE_SEED={seed} takes another way");
     }
-    assert_ne!(run(seed + 1).steps, first.steps, "another seed takes the same way");
+    assert_ne!(
+        run(seed + 1).steps,
+        first.steps,
+        "another seed takes the same way"
+    );
 }

@@ -26,7 +26,9 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<(HeaderMap, Bytes)>) {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/v1/traces", post(take))).await });
+    tokio::spawn(async move {
+        axum::serve(listener, Router::new().route("/v1/traces", post(take))).await
+    });
     (address, came)
 }
 
@@ -54,13 +56,24 @@ async fn spans_reach_a_collector_and_name_nobody() {
     server.ask("GET /nowhere/o3 HTTP/1.1", "").await;
     // What is not sent yet is sent when the server stops.
     server.stop().await;
-    let (headers, bytes) = tokio::time::timeout(Duration::from_secs(20), came.recv()).await.unwrap().unwrap();
+    let (headers, bytes) = tokio::time::timeout(Duration::from_secs(20), came.recv())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(headers["content-type"], "application/x-protobuf");
-    for part in ["efface", "POST /v1/models/{model}/erasures", "http.response.status_code", "GET other"] {
+    for part in [
+        "efface",
+        "POST /v1/models/{model}/erasures",
+        "http.response.status_code",
+        "GET other",
+    ] {
         assert!(holds(&bytes, part.as_bytes()), "{part} is in no span");
     }
     let trace = data_encoding::HEXLOWER.decode(trace.as_bytes()).unwrap();
-    assert!(holds(&bytes, &trace), "the span is not part of the caller's trace");
+    assert!(
+        holds(&bytes, &trace),
+        "the span is not part of the caller's trace"
+    );
     for name in ["o3", "case-77", "houses", secret.as_str(), "localhost"] {
         assert!(!holds(&bytes, name.as_bytes()), "{name} is in a span");
     }
@@ -72,10 +85,18 @@ async fn a_collector_that_is_not_there_stops_nothing_and_one_that_cannot_be_used
     fit_houses(folder.path(), "houses", 40);
     let mut settings = settings(folder.path());
     settings.collector = Some("https://collector.example:4318".into());
-    let refused = Server::start(settings.clone()).await.err().unwrap().to_string();
+    let refused = Server::start(settings.clone())
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(refused.contains("http://HOST:PORT"), "{refused}");
     // Nobody listens on the port of a socket that was closed.
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     settings.collector = Some(format!("http://{closed}"));
     let server = RunningServer::start(settings).await;
     let answer = server.ask("GET /v1/models HTTP/1.1", "").await;

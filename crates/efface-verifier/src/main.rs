@@ -18,7 +18,9 @@ const MOST_BYTES: u64 = 2 * MAX_BUNDLE_BYTES as u64;
 
 fn main() -> std::io::Result<()> {
     let mut question = Vec::new();
-    std::io::stdin().take(MOST_BYTES).read_to_end(&mut question)?;
+    std::io::stdin()
+        .take(MOST_BYTES)
+        .read_to_end(&mut question)?;
     let mut members = Map::new();
     match answer(&question) {
         Ok(found) => {
@@ -36,11 +38,15 @@ fn main() -> std::io::Result<()> {
 
 /// The receipt, the number of receipts in the log whose signed head contains it, and the key that signed it.
 fn answer(question: &[u8]) -> Result<Map<String, Value>, String> {
-    let cut = question.windows(EMPTY_LINE.len()).position(|window| window == EMPTY_LINE);
-    let (keys, receipt) = question.split_at(cut.ok_or("the question has no empty line after its keys")?);
+    let cut = question
+        .windows(EMPTY_LINE.len())
+        .position(|window| window == EMPTY_LINE);
+    let (keys, receipt) =
+        question.split_at(cut.ok_or("the question has no empty line after its keys")?);
     let keys = std::str::from_utf8(keys).map_err(|_| "the keys are no text")?;
     let keys = KeyRing::parse(keys).map_err(|fault| format!("the keys cannot be read: {fault}"))?;
-    let found = verify_bytes(&receipt[EMPTY_LINE.len()..], &keys).map_err(|fault| fault.to_string())?;
+    let found =
+        verify_bytes(&receipt[EMPTY_LINE.len()..], &keys).map_err(|fault| fault.to_string())?;
     let mut members = Map::new();
     members.insert("receipt".to_owned(), found.receipt.to_value());
     members.insert("log_size".to_owned(), Value::from(found.checkpoint.size));

@@ -2,7 +2,10 @@
 //!
 //! `claims PROBLEMS [CELLS]`: how many problems, and the most n·d of one of them.
 
-#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a measurement that cannot go on should stop"
+)]
 
 #[path = "../tests/support/long_arithmetic.rs"]
 mod long_arithmetic;
@@ -12,7 +15,9 @@ mod ridge_problems;
 use ridge_problems::{Finding, KINDS, examine, problem};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
     let Some(count) = arguments.next() else {
         // `cargo test --benches` and a bare `cargo bench` come here.
         eprintln!("claims PROBLEMS [CELLS [SEED]]");
@@ -41,8 +46,13 @@ fn main() {
         line(kind, &findings);
     }
     line("all", &all.iter().collect::<Vec<_>>());
-    refused.iter().for_each(|reason| println!("refused: {reason}"));
-    for found in all.iter().filter(|found| found.truth < 1e-11 && found.bound >= 1e-8) {
+    refused
+        .iter()
+        .for_each(|reason| println!("refused: {reason}"));
+    for found in all
+        .iter()
+        .filter(|found| found.truth < 1e-11 && found.bound >= 1e-8)
+    {
         let problem = problem(found.seed, cells_of(found.seed, cells));
         println!(
             "loose: {} {} {:?} n={} d={} lambda={:.1e}: {:.1e} for {:.1e}",
@@ -56,7 +66,10 @@ fn main() {
             found.truth
         );
     }
-    for found in all.iter().filter(|found| found.absolute_truth > found.absolute_bound) {
+    for found in all
+        .iter()
+        .filter(|found| found.absolute_truth > found.absolute_bound)
+    {
         println!(
             "exceeded: {} {}: {:e} > {:e}",
             found.kind, found.seed, found.absolute_truth, found.absolute_bound
@@ -74,10 +87,19 @@ fn cells_of(seed: u64, cells: f64) -> f64 {
 }
 
 fn line(kind: &str, findings: &[&Finding]) {
-    let exceeded = findings.iter().filter(|found| found.absolute_truth > found.absolute_bound).count();
-    let good: Vec<_> = findings.iter().filter(|found| found.truth < 1e-11).collect();
+    let exceeded = findings
+        .iter()
+        .filter(|found| found.absolute_truth > found.absolute_bound)
+        .count();
+    let good: Vec<_> = findings
+        .iter()
+        .filter(|found| found.truth < 1e-11)
+        .collect();
     let sharp = good.iter().filter(|found| found.bound < 1e-8).count();
-    let mut ratios: Vec<f64> = findings.iter().map(|found| found.bound / found.truth.max(1e-17)).collect();
+    let mut ratios: Vec<f64> = findings
+        .iter()
+        .map(|found| found.bound / found.truth.max(1e-17))
+        .collect();
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     let exact = findings.iter().filter(|found| found.exact).count();

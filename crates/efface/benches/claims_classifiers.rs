@@ -22,7 +22,10 @@ struct Numbers(u64);
 impl Numbers {
     /// Uniform between 0 and 1.
     fn share(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 53) as f64
     }
 
@@ -63,10 +66,17 @@ fn problem(seed: u64) -> Result<Problem> {
     let rows = dense(&mut numbers, (n, d, classes), seed % 4)?;
     let count = numbers.between(1, 5);
     // The first rows of each class stay.
-    let mut gone: Vec<RowId> = (0..count).map(|_| RowId(numbers.between(classes, n - 1) as u64)).collect();
+    let mut gone: Vec<RowId> = (0..count)
+        .map(|_| RowId(numbers.between(classes, n - 1) as u64))
+        .collect();
     gone.sort_unstable();
     gone.dedup();
-    Ok(Problem { rows, gone, lambda, classes })
+    Ok(Problem {
+        rows,
+        gone,
+        lambda,
+        classes,
+    })
 }
 
 /// Dense rows: plain, with correlated columns, of unlike units, or far from 0.
@@ -81,7 +91,11 @@ fn dense(numbers: &mut Numbers, (n, d, classes): (usize, usize, usize), kind: u6
         let mut class = 0;
         let mut best = f64::NEG_INFINITY;
         for c in 0..classes {
-            let score: f64 = plain.iter().enumerate().map(|(j, x)| x * truth[c * d + j]).sum();
+            let score: f64 = plain
+                .iter()
+                .enumerate()
+                .map(|(j, x)| x * truth[c * d + j])
+                .sum();
             let score = score + noise * numbers.next();
             if score > best {
                 class = c;
@@ -89,7 +103,10 @@ fn dense(numbers: &mut Numbers, (n, d, classes): (usize, usize, usize), kind: u6
             }
         }
         // The first rows see to it that every class has two.
-        y.extend(targets(if i < 2 * classes { i % classes } else { class }, classes));
+        y.extend(targets(
+            if i < 2 * classes { i % classes } else { class },
+            classes,
+        ));
         x.extend(plain.iter().enumerate().map(|(j, value)| match kind {
             1 => 0.1 * value + common,
             2 => value * 10f64.powi((j % 7) as i32 - 3),
@@ -118,8 +135,11 @@ fn text(seed: u64, classes: usize) -> Result<Problem> {
         let mut entries: Vec<(u32, f64)> = Vec::new();
         for _ in 0..15 {
             let own = numbers.share() < 0.3;
-            let word =
-                if own { (class * 9 + numbers.between(0, 8)) % words } else { numbers.between(0, words - 1) };
+            let word = if own {
+                (class * 9 + numbers.between(0, 8)) % words
+            } else {
+                numbers.between(0, words - 1)
+            };
             entries.push((word as u32, 1.0));
         }
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -137,8 +157,15 @@ fn text(seed: u64, classes: usize) -> Result<Problem> {
 }
 
 fn fit(problem: &Problem, rows: &Rows, gradient: f64) -> Result<LogisticModel> {
-    let recipe = Logistic { gradient, ..Logistic::new(problem.lambda).tolerance(TOLERANCE) };
-    if problem.classes == 2 { recipe.fit(rows) } else { recipe.softmax().fit(rows) }
+    let recipe = Logistic {
+        gradient,
+        ..Logistic::new(problem.lambda).tolerance(TOLERANCE)
+    };
+    if problem.classes == 2 {
+        recipe.fit(rows)
+    } else {
+        recipe.softmax().fit(rows)
+    }
 }
 
 fn parameters(model: &LogisticModel) -> Vec<f64> {
@@ -148,7 +175,11 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// What became of one method over all problems.
@@ -194,7 +225,11 @@ impl Tally {
         let ratio = if self.ratios.is_empty() {
             "– | –".into()
         } else {
-            format!("{:.1e} | {:.1e}", quantile(&mut self.ratios, 0.5), quantile(&mut self.ratios, 0.95))
+            format!(
+                "{:.1e} | {:.1e}",
+                quantile(&mut self.ratios, 0.5),
+                quantile(&mut self.ratios, 0.95)
+            )
         };
         println!(
             "| {} | {} | {} | {} | {} | {} | {:.0e} | {:.0e} | {ratio} |",
@@ -224,7 +259,10 @@ fn table(title: &str, problems: &[Problem]) -> Result<usize> {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut exceeded = 0;
     for method in Method::all_for(Family::Softmax) {
-        let mut tally = Tally { name: format!("`{}`", method.name()), ..Tally::default() };
+        let mut tally = Tally {
+            name: format!("`{}`", method.name()),
+            ..Tally::default()
+        };
         for problem in problems {
             tally.see(&method, problem)?;
         }
@@ -243,7 +281,9 @@ fn streams(seed: u64, shape: (usize, usize, usize), requests: usize) -> Result<u
     );
     println!("|---|---|---|---|---|---|---|");
     let mut exceeded = 0;
-    for (kind, name) in ["plain", "correlated columns", "unlike units", "far from 0"].into_iter().enumerate()
+    for (kind, name) in ["plain", "correlated columns", "unlike units", "far from 0"]
+        .into_iter()
+        .enumerate()
     {
         for tolerance in [3e-4, 1e-6] {
             let mut numbers = Numbers(seed.wrapping_mul(1_000_003) + kind as u64);
@@ -254,9 +294,18 @@ fn streams(seed: u64, shape: (usize, usize, usize), requests: usize) -> Result<u
             let (mut away, mut ratios) = (Vec::new(), Vec::new());
             for request in 0..requests {
                 let row = RowId((2 * classes + request * 7 % (n - 2 * classes)) as u64);
-                let evidence = fitted.forget(&Auto { tolerance: Some(tolerance) }, &[row])?;
-                let truth =
-                    Logistic { gradient: 1e-13, ..Logistic::new(1.0) }.softmax().fit(fitted.rows())?;
+                let evidence = fitted.forget(
+                    &Auto {
+                        tolerance: Some(tolerance),
+                    },
+                    &[row],
+                )?;
+                let truth = Logistic {
+                    gradient: 1e-13,
+                    ..Logistic::new(1.0)
+                }
+                .softmax()
+                .fit(fitted.rows())?;
                 let slack = Retrain.forget(&truth, fitted.rows(), &[])?.evidence.bound;
                 let truth = parameters(&truth);
                 let found = distance(&parameters(fitted.model()), &truth);
@@ -277,9 +326,15 @@ fn streams(seed: u64, shape: (usize, usize, usize), requests: usize) -> Result<u
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
     let number = |text: String| -> Result<u64> {
-        text.parse().map_err(|_| Error::Parameter { name: "argument", value: text, range: "a whole number" })
+        text.parse().map_err(|_| Error::Parameter {
+            name: "argument",
+            value: text,
+            range: "a whole number",
+        })
     };
     let Some(count) = arguments.next() else {
         // `cargo test --benches` and a bare `cargo bench` come here.
@@ -288,11 +343,18 @@ fn main() -> Result<()> {
     };
     let count = number(count)?;
     let seed = arguments.next().map_or(Ok(1), number)?;
-    let small: Vec<Problem> = (0..count).map(|at| problem(seed * 10_000 + at)).collect::<Result<_>>()?;
+    let small: Vec<Problem> = (0..count)
+        .map(|at| problem(seed * 10_000 + at))
+        .collect::<Result<_>>()?;
     let mut exceeded = table(&format!("{count} small problems, seed {seed}"), &small)?;
-    let texts: Vec<Problem> =
-        [12, 20, 30].into_iter().map(|classes| text(seed, classes)).collect::<Result<_>>()?;
-    exceeded += table("Text: 700 rows of 250 words, 12, 20 and 30 classes, λ = 1", &texts)?;
+    let texts: Vec<Problem> = [12, 20, 30]
+        .into_iter()
+        .map(|classes| text(seed, classes))
+        .collect::<Result<_>>()?;
+    exceeded += table(
+        "Text: 700 rows of 250 words, 12, 20 and 30 classes, λ = 1",
+        &texts,
+    )?;
     exceeded += streams(seed, (1_400, 60, 10), 40)?;
     exceeded += streams(seed, (420, 700, 4), 12)?;
     // Enough rows for a Hessian in single precision that is made before training ends.

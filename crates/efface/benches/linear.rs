@@ -2,7 +2,10 @@
 //!
 //! `linear deletion D [--quick]`, `linear flat`, `linear fit [N D]`, `linear stream`, `linear injection`.
 
-#![allow(clippy::expect_used, reason = "a benchmark that cannot go on should stop and say where")]
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot go on should stop and say where"
+)]
 
 use std::time::Instant;
 
@@ -17,8 +20,15 @@ use serde_json::json;
 const KS: [usize; 7] = [1, 5, 10, 30, 50, 100, 200];
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let number = |at: usize, default: usize| args.get(at).and_then(|arg| arg.parse().ok()).unwrap_or(default);
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
+    let number = |at: usize, default: usize| {
+        args.get(at)
+            .and_then(|arg| arg.parse().ok())
+            .unwrap_or(default)
+    };
     match args.first().map(String::as_str) {
         Some("deletion") => deletion(number(1, 1000)),
         Some("flat") => flat(),
@@ -32,16 +42,26 @@ fn main() {
 
 /// How many threads `cargo xtask bench --threads` asks for.
 fn threads(default: usize) -> usize {
-    std::env::var("EFFACE_THREADS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
+    std::env::var("EFFACE_THREADS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(default)
 }
 
 fn regression(rows: usize, width: usize) -> Rows {
-    let data = LinearProblem { rows, width, seed: 7 }.generate();
+    let data = LinearProblem {
+        rows,
+        width,
+        seed: 7,
+    }
+    .generate();
     Rows::new(Dense::new(data.x, width).expect("row-major"), data.y, 1).expect("finite")
 }
 
 fn ids(n: usize, k: usize, trial: usize) -> Vec<RowId> {
-    (0..k).map(|i| RowId(((i * 7919 + trial * 104_729) % n) as u64)).collect()
+    (0..k)
+        .map(|i| RowId(((i * 7919 + trial * 104_729) % n) as u64))
+        .collect()
 }
 
 /// The median of the times of `work`, in seconds: at least three runs, more while they are short.
@@ -82,7 +102,9 @@ fn deletion(d: usize) {
     for k in KS {
         let gone = ids(n, k, 0);
         let without: std::collections::HashSet<RowId> = gone.iter().copied().collect();
-        let truth = recipe.fit(&rows.filter(|id| !without.contains(&id))).expect("fits");
+        let truth = recipe
+            .fit(&rows.filter(|id| !without.contains(&id)))
+            .expect("fits");
         let truth_vector = vector(&truth);
         let moved = (&vector(&factor) - &truth_vector).norm_l2();
         let report = |name: &str, seconds: f64, result: &Mat<f64>| {
@@ -108,7 +130,9 @@ fn deletion(d: usize) {
             let method = method.parse::<Method>().expect("a method");
             let result = method.forget(model, &rows, &gone).expect("forgets");
             let seconds = median(|trial| {
-                method.forget(model, &rows, &ids(n, k, trial)).expect("forgets");
+                method
+                    .forget(model, &rows, &ids(n, k, trial))
+                    .expect("forgets");
             });
             report(name, seconds, &vector(&result.model));
         }
@@ -140,7 +164,10 @@ fn deletion(d: usize) {
             worst = worst.max((truth.score(row.features)[0] - predictions[(i, 0)]).abs());
         })
         .expect("known rows");
-        println!("{}", json!({"what": "leave_out", "d": d, "k": k, "worst": worst}));
+        println!(
+            "{}",
+            json!({"what": "leave_out", "d": d, "k": k, "worst": worst})
+        );
     }
 }
 
@@ -161,7 +188,10 @@ fn hat_block(model: &RidgeModel, x: &Mat<f64>) -> Mat<f64> {
     for (j, s) in state.inverse_scale.iter().enumerate() {
         scaled.row_mut(j).iter_mut().for_each(|x| *x *= s);
     }
-    let solved = a.llt(faer::Side::Lower).expect("positive definite").solve(&scaled);
+    let solved = a
+        .llt(faer::Side::Lower)
+        .expect("positive definite")
+        .solve(&scaled);
     scaled.transpose() * solved
 }
 
@@ -170,17 +200,34 @@ fn flat() {
     let d = 256;
     for form in [Form::Factor, Form::Rows] {
         for n in [10_000usize, 100_000, 1_000_000] {
-            let data = LinearProblem { rows: 10_000, width: d, seed: 11 }.generate();
-            let x: Vec<f64> = (0..n / 10_000).flat_map(|_| data.x.iter().copied()).collect();
-            let y: Vec<f64> = (0..n / 10_000).flat_map(|_| data.y.iter().copied()).collect();
+            let data = LinearProblem {
+                rows: 10_000,
+                width: d,
+                seed: 11,
+            }
+            .generate();
+            let x: Vec<f64> = (0..n / 10_000)
+                .flat_map(|_| data.x.iter().copied())
+                .collect();
+            let y: Vec<f64> = (0..n / 10_000)
+                .flat_map(|_| data.y.iter().copied())
+                .collect();
             let rows = Rows::new(Dense::new(x, d).expect("row-major"), y, 1).expect("finite");
-            let model = Ridge::new(1.0).form(form).threads(threads(2)).fit(&rows).expect("fits");
+            let model = Ridge::new(1.0)
+                .form(form)
+                .threads(threads(2))
+                .fit(&rows)
+                .expect("fits");
             for k in [1, 10] {
                 for trial in 0..200 {
-                    Exact.forget(&model, &rows, &ids(n, k, trial)).expect("forgets");
+                    Exact
+                        .forget(&model, &rows, &ids(n, k, trial))
+                        .expect("forgets");
                 }
                 let seconds = median(|trial| {
-                    Exact.forget(&model, &rows, &ids(n, k, trial + 200)).expect("forgets");
+                    Exact
+                        .forget(&model, &rows, &ids(n, k, trial + 200))
+                        .expect("forgets");
                 });
                 println!(
                     "{}",
@@ -198,7 +245,10 @@ fn fit(n: usize, d: usize) {
     let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let base = resident();
     let seconds = median(|_| {
-        Ridge::new(1.0).threads(threads(2)).fit(&rows).expect("fits");
+        Ridge::new(1.0)
+            .threads(threads(2))
+            .fit(&rows)
+            .expect("fits");
     });
     println!(
         "{}",
@@ -227,7 +277,8 @@ fn stream(count: usize) {
         largest_bound = largest_bound.max(evidence.relative_bound);
         if (i + 1) % (count / 100).max(1) == 0 {
             let truth = recipe.fit(fitted.rows()).expect("fits");
-            let off = (vector(fitted.model()) - vector(&truth)).norm_l2() / vector(&truth).norm_l2();
+            let off =
+                (vector(fitted.model()) - vector(&truth)).norm_l2() / vector(&truth).norm_l2();
             worst = worst.max(off);
             checked += 1;
         }
@@ -246,15 +297,36 @@ fn injection() {
     let d = 1500;
     for k in [10, 50, 100] {
         for keep in [0.5, 0.25, 0.1] {
-            let base = LinearProblem { rows: 10 * d, width: d, seed: 3 };
-            let data = FeatureInjection { base, removed: k, keep }.generate().expect("in range");
-            let rows = Rows::new(Dense::new(data.x, d).expect("row-major"), data.y, 1).expect("finite");
+            let base = LinearProblem {
+                rows: 10 * d,
+                width: d,
+                seed: 3,
+            };
+            let data = FeatureInjection {
+                base,
+                removed: k,
+                keep,
+            }
+            .generate()
+            .expect("in range");
+            let rows =
+                Rows::new(Dense::new(data.x, d).expect("row-major"), data.y, 1).expect("finite");
             let recipe = Ridge::new(1e-4).intercept(false);
             let model = recipe.fit(&rows).expect("fits");
             let gone: Vec<RowId> = (0..k as u64).map(RowId).collect();
-            let truth = vector(&recipe.fit(&rows.filter(|id| id.0 >= k as u64)).expect("fits"));
+            let truth = vector(
+                &recipe
+                    .fit(&rows.filter(|id| id.0 >= k as u64))
+                    .expect("fits"),
+            );
             let before = vector(&model)[(d - 1, 0)];
-            for method in ["exact", "newton", "influence", "projection_residual", "summation"] {
+            for method in [
+                "exact",
+                "newton",
+                "influence",
+                "projection_residual",
+                "summation",
+            ] {
                 let method = method.parse::<Method>().expect("a method");
                 let outcome = method.forget(&model, &rows, &gone).expect("forgets");
                 let after = vector(&outcome.model);
@@ -283,6 +355,8 @@ fn peak() -> u64 {
 fn status(key: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0)
+    line.and_then(|line| line.split_whitespace().nth(1))
+        .and_then(|kb| kb.parse::<u64>().ok())
+        .unwrap_or(0)
         * 1024
 }

@@ -3,22 +3,25 @@
 //! `methods train FOLDER`, `methods goal FOLDER`, `methods compare FOLDER SET`, `methods chain FOLDER`. The folder is made by
 //! `xtask/bench/methods.py prepare`: scikit-learn trains on the same arrays.
 
-#![allow(clippy::expect_used, reason = "a benchmark that cannot go on should stop and say where")]
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot go on should stop and say where"
+)]
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use efface::methods::{
-    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Influence, Newton, ProjectionResidual, QKMeans,
-    Retrain, SisaForget, Summation, WarmStart,
+    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Influence, Newton, ProjectionResidual,
+    QKMeans, Retrain, SisaForget, Summation, WarmStart,
 };
 use efface::models::logistic::{Certifier, Privacy};
 use efface::random::scrambled;
 use efface::{
-    Aggregation, Classes, Csr, Dense, Features, Fit, Fitted, Forget, GaussianNb, KMeans, KMeansModel,
-    Logistic, LogisticModel, MultinomialNb, NaiveBayes, Outcome, Predict, RowId, RowStore, Rows, Sisa,
-    SisaModel, Softmax,
+    Aggregation, Classes, Csr, Dense, Features, Fit, Fitted, Forget, GaussianNb, KMeans,
+    KMeansModel, Logistic, LogisticModel, MultinomialNb, NaiveBayes, Outcome, Predict, RowId,
+    RowStore, Rows, Sisa, SisaModel, Softmax,
 };
 use serde_json::{Value, json};
 
@@ -36,11 +39,17 @@ const PATIENCE: f64 = 20.0;
 
 /// How many threads `cargo xtask bench --threads` asks for.
 fn threads(default: usize) -> usize {
-    std::env::var("EFFACE_THREADS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
+    std::env::var("EFFACE_THREADS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(default)
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["train", folder] => SETS.iter().for_each(|name| train(folder, name)),
@@ -64,7 +73,9 @@ struct Set {
 
 fn bytes<const N: usize>(path: &Path) -> Vec<[u8; N]> {
     let raw = std::fs::read(path).expect("prepared");
-    raw.chunks_exact(N).map(|chunk| chunk.try_into().expect("N bytes")).collect()
+    raw.chunks_exact(N)
+        .map(|chunk| chunk.try_into().expect("N bytes"))
+        .collect()
 }
 
 impl Set {
@@ -74,17 +85,32 @@ impl Set {
         let about: Value = serde_json::from_str(&about).expect("JSON");
         let number = |key: &str| about[key].as_u64().expect("a number") as usize;
         let width = number("width");
-        let classes = Classes::new((0..number("classes")).map(|c| c.to_string()).collect()).expect("two");
+        let classes =
+            Classes::new((0..number("classes")).map(|c| c.to_string()).collect()).expect("two");
         let features = |part: &str| -> Features {
             let at = |kind: &str| folder.join(format!("{part}.{kind}"));
             if about["sparse"] == false {
-                let values = bytes(&at("x")).into_iter().map(f64::from_le_bytes).collect();
+                let values = bytes(&at("x"))
+                    .into_iter()
+                    .map(f64::from_le_bytes)
+                    .collect();
                 return Dense::new(values, width).expect("row-major").into();
             }
-            let starts = bytes(&at("starts")).into_iter().map(|b| u64::from_le_bytes(b) as usize).collect();
-            let columns = bytes(&at("columns")).into_iter().map(u32::from_le_bytes).collect();
-            let values: Vec<f32> = bytes(&at("values")).into_iter().map(f32::from_le_bytes).collect();
-            Csr::from_parts(starts, columns, values, width).expect("ordered").into()
+            let starts = bytes(&at("starts"))
+                .into_iter()
+                .map(|b| u64::from_le_bytes(b) as usize)
+                .collect();
+            let columns = bytes(&at("columns"))
+                .into_iter()
+                .map(u32::from_le_bytes)
+                .collect();
+            let values: Vec<f32> = bytes(&at("values"))
+                .into_iter()
+                .map(f32::from_le_bytes)
+                .collect();
+            Csr::from_parts(starts, columns, values, width)
+                .expect("ordered")
+                .into()
         };
         let mut targets = Vec::new();
         for class in std::fs::read(folder.join("train.y")).expect("prepared") {
@@ -92,7 +118,13 @@ impl Set {
         }
         let rows = Rows::new(features("train"), targets, classes.outputs()).expect("finite");
         let answers = std::fs::read(folder.join("test.y")).expect("prepared");
-        Self { name: name.into(), rows, test: features("test"), answers, classes }
+        Self {
+            name: name.into(),
+            rows,
+            test: features("test"),
+            answers,
+            classes,
+        }
     }
 
     fn is_binary(&self) -> bool {
@@ -104,10 +136,23 @@ impl Set {
     }
 
     fn fit_to(&self, curvature: bool, gradient: f64) -> LogisticModel {
-        let logistic =
-            Logistic { gradient, ..Logistic::new(LAMBDA).threads(threads(2)).curvature(curvature) };
-        let softmax = Softmax { gradient, ..Softmax::new(LAMBDA).threads(threads(2)).curvature(curvature) };
-        let fitted = if self.is_binary() { logistic.fit(&self.rows) } else { softmax.fit(&self.rows) };
+        let logistic = Logistic {
+            gradient,
+            ..Logistic::new(LAMBDA)
+                .threads(threads(2))
+                .curvature(curvature)
+        };
+        let softmax = Softmax {
+            gradient,
+            ..Softmax::new(LAMBDA)
+                .threads(threads(2))
+                .curvature(curvature)
+        };
+        let fitted = if self.is_binary() {
+            logistic.fit(&self.rows)
+        } else {
+            softmax.fit(&self.rows)
+        };
         fitted.expect("fits")
     }
 
@@ -115,7 +160,9 @@ impl Set {
         let scores = model.predict(&self.test).expect("predicts");
         let mut line = vec![0.0; scores.ncols()];
         let right = self.answers.iter().enumerate().filter(|(row, answer)| {
-            line.iter_mut().enumerate().for_each(|(c, score)| *score = scores[(*row, c)]);
+            line.iter_mut()
+                .enumerate()
+                .for_each(|(c, score)| *score = scores[(*row, c)]);
             self.classes.decide(&line) == **answer as usize
         });
         right.count() as f64 / self.answers.len() as f64
@@ -173,12 +220,17 @@ fn relative(a: &[f64], truth: &[f64]) -> f64 {
 }
 
 fn columns(a: &faer::Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|c| a.col_as_slice(c).to_vec()).collect()
+    (0..a.ncols())
+        .flat_map(|c| a.col_as_slice(c).to_vec())
+        .collect()
 }
 
 fn parameters(model: &LogisticModel) -> Vec<f64> {
     let (coefficients, intercept) = model.parameters();
-    columns(&coefficients).into_iter().chain(intercept).collect()
+    columns(&coefficients)
+        .into_iter()
+        .chain(intercept)
+        .collect()
 }
 
 /// Training, with and without what forgetting needs; the parameters go to a file, where scikit-learn's side looks at them.
@@ -188,7 +240,10 @@ fn train(folder: &str, name: &str) {
     let rough = median_of_three(|| drop(set.fit_to(false, 1e-3)));
     let plain = median_of_three(|| drop(set.fit(false)));
     let with_curvature = median_of_three(|| drop(set.fit(true)));
-    let theta: Vec<u8> = parameters(&set.fit(false)).into_iter().flat_map(f64::to_le_bytes).collect();
+    let theta: Vec<u8> = parameters(&set.fit(false))
+        .into_iter()
+        .flat_map(f64::to_le_bytes)
+        .collect();
     std::fs::write(PathBuf::from(folder).join(name).join("theta"), theta).expect("writable");
     println!(
         "{}",
@@ -209,13 +264,23 @@ fn goal(set: &Set) {
         let gone = set.draw(k, trial);
         let (truth, seconds) = timed(|| Retrain.forget(&model, &set.rows, &gone).expect("forgets"));
         retraining.push(seconds);
-        let outcome = Newton::default().forget(&model, &set.rows, &gone).expect("forgets");
-        distances.push(relative(&parameters(&outcome.model), &parameters(&truth.model)));
+        let outcome = Newton::default()
+            .forget(&model, &set.rows, &gone)
+            .expect("forgets");
+        distances.push(relative(
+            &parameters(&outcome.model),
+            &parameters(&truth.model),
+        ));
         bounds.push(outcome.evidence.relative_bound);
     }
     let newton = (0..50).map(|trial| {
         let gone = set.draw(k, trial);
-        timed(|| Newton::default().forget(&model, &set.rows, &gone).expect("forgets")).1
+        timed(|| {
+            Newton::default()
+                .forget(&model, &set.rows, &gone)
+                .expect("forgets")
+        })
+        .1
     });
     let newton = middle(newton.collect());
     let largest = distances.iter().copied().fold(0.0, f64::max);
@@ -246,12 +311,18 @@ where
 {
     /// Each method at each k, against the family's own retraining.
     fn compare(&self, methods: &[(&str, &dyn Forget<M>)]) {
-        let Self { set, name, model, .. } = *self;
+        let Self {
+            set, name, model, ..
+        } = *self;
         let before = (self.accuracy)(model);
         let mut truths = Vec::new();
         for k in KS {
             eprintln!("{}: {name}, k = {k}: retrain …", set.name);
-            truths.push(timed(|| Retrain.forget(model, &set.rows, &set.draw(k, 0)).expect("forgets")));
+            truths.push(timed(|| {
+                Retrain
+                    .forget(model, &set.rows, &set.draw(k, 0))
+                    .expect("forgets")
+            }));
         }
         // Retraining hardly depends on k: one time for all, and four measurements for it.
         let retraining = middle(truths.iter().map(|truth| truth.1).collect());
@@ -272,7 +343,13 @@ where
                            "more": more})
                 );
             };
-            say("retrain", *seconds, truth.evidence.rows_read as f64, truth, Value::Null);
+            say(
+                "retrain",
+                *seconds,
+                truth.evidence.rows_read as f64,
+                truth,
+                Value::Null,
+            );
             for (method, forget) in methods {
                 if tired.contains(method) {
                     println!(
@@ -297,7 +374,13 @@ where
                 if first > PATIENCE {
                     tired.push(method);
                 }
-                say(method, middle(times), middle(read), &outcome, (self.more)(&outcome, &gone));
+                say(
+                    method,
+                    middle(times),
+                    middle(read),
+                    &outcome,
+                    (self.more)(&outcome, &gone),
+                );
             }
         }
     }
@@ -320,7 +403,14 @@ fn compare(set: &Set) {
 fn classifier(set: &Set) {
     let family = Family {
         set,
-        name: &format!("{}, λ = {LAMBDA}", if set.is_binary() { "logistic" } else { "softmax" }),
+        name: &format!(
+            "{}, λ = {LAMBDA}",
+            if set.is_binary() {
+                "logistic"
+            } else {
+                "softmax"
+            }
+        ),
         model: &set.fit(true),
         away: &|a, b, _| relative(&parameters(a), &parameters(b)),
         accuracy: &|model| Some(set.accuracy(model)),
@@ -328,20 +418,39 @@ fn classifier(set: &Set) {
     };
     family.compare(&[
         ("newton", &Newton::default()),
-        ("newton, measured", &Newton { steps: 1, measure: true }),
-        ("newton, 2 steps", &Newton { steps: 2, measure: false }),
+        (
+            "newton, measured",
+            &Newton {
+                steps: 1,
+                measure: true,
+            },
+        ),
+        (
+            "newton, 2 steps",
+            &Newton {
+                steps: 2,
+                measure: false,
+            },
+        ),
         ("influence", &Influence),
         ("projection_residual", &ProjectionResidual::default()),
         ("warm_start", &WarmStart),
         ("delta_grad", &DeltaGrad::default()),
-        ("auto, 1e-6", &Auto { tolerance: Some(1e-6) }),
+        (
+            "auto, 1e-6",
+            &Auto {
+                tolerance: Some(1e-6),
+            },
+        ),
     ]);
 }
 
 fn removal() -> Logistic {
     let (lambda, noise) = REMOVAL;
-    let privacy =
-        Privacy { certifier: Certifier::Removal { noise }, ..Privacy::removal(PROMISE.0, PROMISE.1, 0) };
+    let privacy = Privacy {
+        certifier: Certifier::Removal { noise },
+        ..Privacy::removal(PROMISE.0, PROMISE.1, 0)
+    };
     Logistic::new(lambda).threads(threads(2)).privacy(privacy)
 }
 
@@ -364,23 +473,41 @@ fn gradient(theta: &[f64], rows: &Rows, lambda: f64) -> Vec<f64> {
 /// What is left of the gradient, noise included, over the rows that are left.
 fn residual(model: &LogisticModel, rows: &Rows, noise: &[f64]) -> f64 {
     let gradient = gradient(&parameters(model), rows, model.settings().logistic.lambda);
-    norm(&gradient.iter().zip(noise).map(|(g, b)| g + b).collect::<Vec<_>>())
+    norm(
+        &gradient
+            .iter()
+            .zip(noise)
+            .map(|(g, b)| g + b)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The noise in the objective: at the optimum, b = −∇L.
 fn noise(model: &LogisticModel, rows: &Rows) -> Vec<f64> {
-    gradient(&parameters(model), rows, model.settings().logistic.lambda).iter().map(|g| -g).collect()
+    gradient(&parameters(model), rows, model.settings().logistic.lambda)
+        .iter()
+        .map(|g| -g)
+        .collect()
 }
 
 /// The certified account of a model as it stands, without a request.
 fn used(model: &LogisticModel, rows: &Rows) -> f64 {
     let nothing = Certified::of(model).and_then(|method| method.forget(model, rows, &[]));
-    nothing.expect("forgets").evidence.certificate.expect("a certified model").used
+    nothing
+        .expect("forgets")
+        .evidence
+        .certificate
+        .expect("a certified model")
+        .used
 }
 
 /// `truth` is the true residual, and how well it is known.
 fn account(outcome: &Outcome<LogisticModel>, truth: Option<(f64, f64)>) -> Value {
-    let certificate = outcome.evidence.certificate.as_ref().expect("a certified model");
+    let certificate = outcome
+        .evidence
+        .certificate
+        .as_ref()
+        .expect("a certified model");
     json!({"budget": certificate.budget, "used": certificate.used, "retrained": certificate.retrained,
            "noise": certificate.noise, "unit": certificate.unit,
            "truth": truth.map(|t| t.0), "slack": truth.map(|t| t.1),
@@ -394,14 +521,24 @@ fn certified(set: &Set) {
     let slack = used(&model, &set.rows);
     let family = Family {
         set,
-        name: &format!("logistic, ε = {epsilon}, δ = {delta:.0e}, λ = {}, noise {}", REMOVAL.0, REMOVAL.1),
+        name: &format!(
+            "logistic, ε = {epsilon}, δ = {delta:.0e}, λ = {}, noise {}",
+            REMOVAL.0, REMOVAL.1
+        ),
         model: &model,
         away: &|a, b, _| relative(&parameters(a), &parameters(b)),
         accuracy: &|model| Some(set.accuracy(model)),
         more: &|outcome, gone| {
             // A model trained anew has fresh noise, which only its own optimum tells.
-            let same = !outcome.evidence.certificate.as_ref().is_some_and(|c| c.retrained);
-            account(outcome, same.then(|| (residual(&outcome.model, &set.without(gone), &hidden), slack)))
+            let same = !outcome
+                .evidence
+                .certificate
+                .as_ref()
+                .is_some_and(|c| c.retrained);
+            account(
+                outcome,
+                same.then(|| (residual(&outcome.model, &set.without(gone), &hidden), slack)),
+            )
         },
     };
     let certified = Certified::of(&model).expect("fitted for it");
@@ -409,23 +546,37 @@ fn certified(set: &Set) {
     family.compare(&[("certified", &certified), ("certified, 2 steps", &two)]);
 
     let (lambda, distance) = DESCENT;
-    let privacy =
-        Privacy { certifier: Certifier::Descent { distance }, ..Privacy::descent(epsilon, delta, 0) };
-    let model = Logistic::new(lambda).threads(threads(2)).privacy(privacy).fit(&set.rows).expect("fits");
+    let privacy = Privacy {
+        certifier: Certifier::Descent { distance },
+        ..Privacy::descent(epsilon, delta, 0)
+    };
+    let model = Logistic::new(lambda)
+        .threads(threads(2))
+        .privacy(privacy)
+        .fit(&set.rows)
+        .expect("fits");
     // Two publications have noise of their own: the distance is that to the optimum, which a tiny distance all but shows.
-    let bare = Privacy { certifier: Certifier::Descent { distance: 1e-9 }, ..privacy };
+    let bare = Privacy {
+        certifier: Certifier::Descent { distance: 1e-9 },
+        ..privacy
+    };
     let bare = Logistic::new(lambda).threads(threads(2)).privacy(bare);
     let family = Family {
         away: &|a, _, gone| {
             let optimum = bare.fit(&set.without(gone)).expect("fits");
             relative(&parameters(a), &parameters(&optimum))
         },
-        name: &format!("logistic, ε = {epsilon}, δ = {delta:.0e}, λ = {lambda}, distance {distance:.0e}"),
+        name: &format!(
+            "logistic, ε = {epsilon}, δ = {delta:.0e}, λ = {lambda}, distance {distance:.0e}"
+        ),
         model: &model,
         more: &|outcome, _| account(outcome, None),
         ..family
     };
-    family.compare(&[("descent_to_delete", &DescentToDelete::of(&model).expect("fitted for it"))]);
+    family.compare(&[(
+        "descent_to_delete",
+        &DescentToDelete::of(&model).expect("fitted for it"),
+    )]);
 }
 
 fn sharded<F>(set: &Set, recipe: F)
@@ -433,14 +584,18 @@ where
     F: Fit<Model = LogisticModel> + Clone + Send + Sync,
 {
     for slices in [1, 4] {
-        let sisa = Sisa::new(recipe.clone(), 5, slices).aggregation(Aggregation::Mean).threads(threads(2));
+        let sisa = Sisa::new(recipe.clone(), 5, slices)
+            .aggregation(Aggregation::Mean)
+            .threads(threads(2));
         let family = Family {
             set,
             name: &format!("sisa, 5 shards × {slices}"),
             model: &sisa.fit(&set.rows).expect("fits"),
             away: &|a: &SisaModel<F>, b, _| {
                 let scores = |model: &SisaModel<F>| model.predict(&set.test).expect("predicts");
-                columns(&(scores(a) - scores(b))).iter().fold(0.0, |most, x| x.abs().max(most))
+                columns(&(scores(a) - scores(b)))
+                    .iter()
+                    .fold(0.0, |most, x| x.abs().max(most))
             },
             accuracy: &|model| Some(set.accuracy(model)),
             more: &|_, _| Value::Null,
@@ -484,8 +639,14 @@ fn naive_bayes(set: &Set) {
 }
 
 fn clusters(set: &Set) {
-    let quantised = (KMeans::quantised(10, 0.5), "k-means, 10 clusters, cells of 0.5");
-    let divided = (KMeans::divided(10, 1, 64), "k-means, 10 clusters, 64 leaves");
+    let quantised = (
+        KMeans::quantised(10, 0.5),
+        "k-means, 10 clusters, cells of 0.5",
+    );
+    let divided = (
+        KMeans::divided(10, 1, 64),
+        "k-means, 10 clusters, 64 leaves",
+    );
     for (recipe, name) in [quantised, divided] {
         let family = Family {
             set,
@@ -540,7 +701,8 @@ fn chain(set: &Set) {
             slack = certificate.used;
             hidden = noise(fitted.model(), fitted.rows());
         } else if (at + 1) % (count / checks) == 0 {
-            let share = residual(fitted.model(), fitted.rows(), &hidden) / (certificate.used + slack);
+            let share =
+                residual(fitted.model(), fitted.rows(), &hidden) / (certificate.used + slack);
             (least, most) = (least.min(share), most.max(share));
             checked += 1;
         }

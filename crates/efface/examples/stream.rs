@@ -10,7 +10,12 @@ use efface::{Dense, Fit, Fitted, Ridge, RowId, Rows};
 
 fn main() -> efface::Result<()> {
     let width = 50;
-    let data = LinearProblem { rows: 5_000, width, seed: 1 }.generate();
+    let data = LinearProblem {
+        rows: 5_000,
+        width,
+        seed: 1,
+    }
+    .generate();
     let rows = Rows::new(Dense::new(data.x, width)?, data.y, 1)?;
     let recipe = Ridge::new(1.0);
     let mut fitted = Fitted::new(&recipe, rows)?;

@@ -232,8 +232,22 @@ mod tests {
 
     #[test]
     fn nobody_who_has_a_penalty_is_told_to_use_one() {
-        let told = |lambda| Error::LeverageOne { leverage: 1.0, lambda }.to_string();
-        assert!(told(0.0).ends_with("use a penalty above 0"), "{}", told(0.0));
-        assert!(!told(1.0).contains("above 0") && told(1.0).contains("larger penalty"), "{}", told(1.0));
+        let told = |lambda| {
+            Error::LeverageOne {
+                leverage: 1.0,
+                lambda,
+            }
+            .to_string()
+        };
+        assert!(
+            told(0.0).ends_with("use a penalty above 0"),
+            "{}",
+            told(0.0)
+        );
+        assert!(
+            !told(1.0).contains("above 0") && told(1.0).contains("larger penalty"),
+            "{}",
+            told(1.0)
+        );
     }
 }

@@ -175,7 +175,10 @@ impl Evidence {
 
     /// Takes note of what is left: what answers may still depend on, and what is kept beside them.
     pub fn set_left_behind(&mut self, left: impl IntoIterator<Item = NotCovered>) {
-        let LeftBehind { not_covered, kept_beside } = left.into_iter().collect();
+        let LeftBehind {
+            not_covered,
+            kept_beside,
+        } = left.into_iter().collect();
         self.not_covered = not_covered;
         self.kept_beside = kept_beside;
     }
@@ -187,7 +190,10 @@ impl Evidence {
 
     /// A bound that is not a number is within nothing.
     fn is_within_tolerance(&self) -> bool {
-        self.bound.is_finite() && self.tolerance.is_some_and(|tolerance| self.relative_bound <= tolerance)
+        self.bound.is_finite()
+            && self
+                .tolerance
+                .is_some_and(|tolerance| self.relative_bound <= tolerance)
     }
 }
 
@@ -233,8 +239,15 @@ impl Serialize for Evidence {
 
 impl<'de> Deserialize<'de> for Evidence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let ReadEvidence { claim, promise, fields } = Deserialize::deserialize(deserializer)?;
-        Ok(Self { promise: promise.unwrap_or(claim), ..fields })
+        let ReadEvidence {
+            claim,
+            promise,
+            fields,
+        } = Deserialize::deserialize(deserializer)?;
+        Ok(Self {
+            promise: promise.unwrap_or(claim),
+            ..fields
+        })
     }
 }
 
@@ -254,13 +267,20 @@ mod tests {
 
     fn bounded(bound: f64, relative_bound: f64, tolerance: Option<f64>) -> Evidence {
         let evidence = request::evidence("exact", 9, (bound, 1.0), "sums", 8);
-        Evidence { relative_bound, tolerance, ..evidence }
+        Evidence {
+            relative_bound,
+            tolerance,
+            ..evidence
+        }
     }
 
     #[test]
     fn exact_is_claimed_with_a_bound_within_the_tolerance_only() {
         let within = bounded(1.0, 1e-9, Some(1e-9));
-        assert_eq!((within.claim(), within.tolerance_missed()), (Claim::Exact, false));
+        assert_eq!(
+            (within.claim(), within.tolerance_missed()),
+            (Claim::Exact, false)
+        );
         for (bound, relative, tolerance) in [
             (1.0, 1.1e-9, Some(1e-9)),
             (1.0, f64::NAN, Some(1e-9)),
@@ -270,22 +290,50 @@ mod tests {
             (0.0, 0.0, Some(f64::NAN)),
         ] {
             let missed = bounded(bound, relative, tolerance);
-            assert_eq!((missed.claim(), missed.tolerance_missed()), (Claim::Approximate, true), "{missed:?}");
+            assert_eq!(
+                (missed.claim(), missed.tolerance_missed()),
+                (Claim::Approximate, true),
+                "{missed:?}"
+            );
         }
         // Without a tolerance nothing counts as equal, and there is nothing to miss.
         let aimless = bounded(0.0, 0.0, None);
-        assert_eq!((aimless.claim(), aimless.tolerance_missed()), (Claim::Approximate, false));
+        assert_eq!(
+            (aimless.claim(), aimless.tolerance_missed()),
+            (Claim::Approximate, false)
+        );
     }
 
     #[test]
     fn a_promise_of_less_than_exact_is_claimed_as_it_is() {
-        let near = Evidence { promise: Claim::Approximate, ..bounded(0.0, 0.0, Some(1e-9)) };
-        assert_eq!((near.claim(), near.tolerance_missed()), (Claim::Approximate, false));
-        let far = Evidence { promise: Claim::Approximate, ..bounded(1.0, 1.0, Some(1e-9)) };
-        assert_eq!((far.claim(), far.tolerance_missed()), (Claim::Approximate, true));
-        let promise = Claim::Certified { epsilon: 1.0, delta: 1e-3 };
-        let certified = Evidence { promise, ..bounded(1.0, 1.0, None) };
-        assert_eq!((certified.claim(), certified.tolerance_missed()), (promise, false));
+        let near = Evidence {
+            promise: Claim::Approximate,
+            ..bounded(0.0, 0.0, Some(1e-9))
+        };
+        assert_eq!(
+            (near.claim(), near.tolerance_missed()),
+            (Claim::Approximate, false)
+        );
+        let far = Evidence {
+            promise: Claim::Approximate,
+            ..bounded(1.0, 1.0, Some(1e-9))
+        };
+        assert_eq!(
+            (far.claim(), far.tolerance_missed()),
+            (Claim::Approximate, true)
+        );
+        let promise = Claim::Certified {
+            epsilon: 1.0,
+            delta: 1e-3,
+        };
+        let certified = Evidence {
+            promise,
+            ..bounded(1.0, 1.0, None)
+        };
+        assert_eq!(
+            (certified.claim(), certified.tolerance_missed()),
+            (promise, false)
+        );
     }
 
     #[test]
@@ -294,7 +342,10 @@ mod tests {
         let json = serde_json::to_value(&missed).unwrap();
         assert_eq!(json["claim"]["kind"], "approximate");
         assert_eq!(json["promise"]["kind"], "exact");
-        assert_eq!((&json["tolerance"], &json["tolerance_missed"]), (&1e-9.into(), &true.into()));
+        assert_eq!(
+            (&json["tolerance"], &json["tolerance_missed"]),
+            (&1e-9.into(), &true.into())
+        );
         assert_eq!(serde_json::from_value::<Evidence>(json).unwrap(), missed);
     }
 

@@ -8,7 +8,11 @@ use crate::hint::{Hint, Setting};
 #[non_exhaustive]
 pub enum FeatureError {
     /// An option names a column that the table does not have.
-    #[error("there is no column `{name}`{}; the table has {}", did_you_mean(name, exist), list(exist))]
+    #[error(
+        "there is no column `{name}`{}; the table has {}",
+        did_you_mean(name, exist),
+        list(exist)
+    )]
     UnknownColumn {
         /// The name that was given.
         name: String,
@@ -71,7 +75,10 @@ pub enum FeatureError {
         expected: usize,
     },
     /// A numeric column has no value here.
-    #[error("line {line} has no value in the numeric column `{column}`; {}", fill_in())]
+    #[error(
+        "line {line} has no value in the numeric column `{column}`; {}",
+        fill_in()
+    )]
     MissingNumber {
         /// The line.
         line: u64,
@@ -79,7 +86,10 @@ pub enum FeatureError {
         column: String,
     },
     /// A numeric column holds something that is not a number.
-    #[error("line {line} has no number in the numeric column `{column}`; {}", correct())]
+    #[error(
+        "line {line} has no number in the numeric column `{column}`; {}",
+        correct()
+    )]
     NotANumber {
         /// The line.
         line: u64,
@@ -111,7 +121,10 @@ pub enum FeatureError {
         limit: usize,
     },
     /// A column that was forced to be one-hot has too many distinct values even so.
-    #[error("column `{column}` has more than {limit} distinct values, {}", leave_out())]
+    #[error(
+        "column `{column}` has more than {limit} distinct values, {}",
+        leave_out()
+    )]
     TooManyForcedLevels {
         /// The column.
         column: String,
@@ -170,7 +183,9 @@ pub enum FeatureError {
         limit: usize,
     },
     /// Words cannot be left out where characters are counted.
-    #[error("stop words are for words, and characters are counted here; leave out the one or the other")]
+    #[error(
+        "stop words are for words, and characters are counted here; leave out the one or the other"
+    )]
     StoppedCharacters,
     /// A limit on the rows that hold a word makes no sense.
     #[error("`{found}` is neither a whole number of rows nor a share from 0.0 to 1.0")]
@@ -263,7 +278,9 @@ impl FeatureError {
     /// The message, with settings in the words of the caller (see [`Hint::worded`]).
     pub fn worded(&self, word: impl Fn(Setting, Option<&str>) -> String) -> String {
         let message = self.to_string();
-        let Some(hint) = self.hint() else { return message };
+        let Some(hint) = self.hint() else {
+            return message;
+        };
         let problem = message.strip_suffix(&hint.to_string()).unwrap_or(&message);
         format!("{problem}{}", hint.worded(word))
     }
@@ -289,10 +306,12 @@ fn name_a_column() -> Hint {
 }
 
 fn fill_in() -> Hint {
-    Hint::new("fill it in, fill all gaps by {}, leave the column out with {}, or make it one-hot with {}")
-        .name(Setting::Impute)
-        .name(Setting::Ignore)
-        .name(Setting::Categorical)
+    Hint::new(
+        "fill it in, fill all gaps by {}, leave the column out with {}, or make it one-hot with {}",
+    )
+    .name(Setting::Impute)
+    .name(Setting::Ignore)
+    .name(Setting::Categorical)
 }
 
 fn correct() -> Hint {
@@ -314,7 +333,9 @@ fn read_otherwise() -> Hint {
 }
 
 fn leave_out() -> Hint {
-    Hint::new("too many for {}; leave it out with {}").name(Setting::Categorical).name(Setting::Ignore)
+    Hint::new("too many for {}; leave it out with {}")
+        .name(Setting::Categorical)
+        .name(Setting::Ignore)
 }
 
 /// ` (did you mean …?)` for the nearest existing name, or nothing when none is near.
@@ -326,7 +347,9 @@ fn did_you_mean(name: &str, exist: &[String]) -> String {
         .map(|other| (edit_distance(&wanted, &other.to_lowercase()), other))
         .filter(|&(distance, _)| distance <= allowed)
         .min()
-        .map_or_else(String::new, |(_, other)| format!(" (did you mean `{other}`?)"))
+        .map_or_else(String::new, |(_, other)| {
+            format!(" (did you mean `{other}`?)")
+        })
 }
 
 /// The names in the order of the table; a wide table is cut short.
@@ -335,7 +358,12 @@ fn list(names: &[String]) -> String {
     if names.is_empty() {
         return "no columns".into();
     }
-    let mut text = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(|n| format!("`{n}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }
@@ -350,7 +378,9 @@ fn edit_distance(a: &str, b: &str) -> usize {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, &to) in b.iter().enumerate() {
             let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(from != to)).min(above + 1).min(row[j] + 1);
+            row[j + 1] = (diagonal + usize::from(from != to))
+                .min(above + 1)
+                .min(row[j] + 1);
             diagonal = above;
         }
     }
@@ -371,12 +401,20 @@ mod tests {
     #[test]
     fn an_unknown_column_lists_what_exists_and_suggests_the_nearest() {
         let exist = vec!["review_id".to_string(), "Stars".into(), "text".into()];
-        let shown = FeatureError::UnknownColumn { name: "star".into(), exist: exist.clone() }.to_string();
+        let shown = FeatureError::UnknownColumn {
+            name: "star".into(),
+            exist: exist.clone(),
+        }
+        .to_string();
         assert_eq!(
             shown,
             "there is no column `star` (did you mean `Stars`?); the table has `review_id`, `Stars`, `text`"
         );
-        let shown = FeatureError::MissingColumn { name: "price".into(), exist }.to_string();
+        let shown = FeatureError::MissingColumn {
+            name: "price".into(),
+            exist,
+        }
+        .to_string();
         assert!(!shown.contains("did you mean"), "{shown}");
         let many: Vec<String> = (0..50).map(|i| format!("column {i}")).collect();
         assert!(list(&many).ends_with("`column 19` and 30 more"));

@@ -22,7 +22,11 @@ impl<M: Amend> Fitted<M> {
 
     /// A model that was fitted elsewhere, and its rows.
     pub fn of(model: M, rows: Rows) -> Self {
-        Self { model, rows, settle_after: None }
+        Self {
+            model,
+            rows,
+            settle_after: None,
+        }
     }
 
     /// How many changed rows may wait before the curvature is brought up to date at once. Unless said, the model does so a little
@@ -77,7 +81,10 @@ impl<M: Amend> Fitted<M> {
     /// Takes over a new model, and brings its curvature up to date where enough rows wait. A fold that fails leaves them
     /// waiting: the request is done, and must not be reported as failed. Who asks for the fold itself is told.
     fn accept(&mut self, outcome: Outcome<M>) -> Evidence {
-        let Outcome { model, mut evidence } = outcome;
+        let Outcome {
+            model,
+            mut evidence,
+        } = outcome;
         self.model = model;
         let settled = match self.settle_after {
             None => self.model.settle_some(),
@@ -108,7 +115,10 @@ mod tests {
     impl UnsettledCount {
         fn changed(&self) -> Outcome<Self> {
             let evidence = request::evidence("count", 0, (0.0, 1.0), "a count", 8);
-            Outcome { model: Self(self.0 + 1), evidence }
+            Outcome {
+                model: Self(self.0 + 1),
+                evidence,
+            }
         }
     }
 
@@ -175,12 +185,17 @@ mod tests {
 
     #[test]
     fn a_fold_that_fails_leaves_the_request_done_and_its_rows_waiting() {
-        let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0)).unwrap().settle_after(1);
+        let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0))
+            .unwrap()
+            .settle_after(1);
         fitted.learn(&rows([2, 3], 5.0)).unwrap();
         fitted.amend(&rows([0, 1], 5.0)).unwrap();
         fitted.forget(&CountForget, &[RowId(0)]).unwrap();
         assert_eq!(fitted.model(), &UnsettledCount(3));
-        assert_eq!(contents(fitted.rows()), [2, 3, 1].map(|id| (RowId(id), 5.0)));
+        assert_eq!(
+            contents(fitted.rows()),
+            [2, 3, 1].map(|id| (RowId(id), 5.0))
+        );
         assert_eq!(fitted.settle(), Err(Error::Singular { pivot: 0, width: 1 }));
         assert_eq!(fitted.model(), &UnsettledCount(3));
     }
@@ -190,10 +205,27 @@ mod tests {
         let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0)).unwrap();
         let wide = Dense::new(vec![1.0, 2.0], 2).unwrap();
         let wide = Rows::with_ids(vec![RowId(0)], wide, vec![1.0], 1).unwrap();
-        assert!(matches!(fitted.amend(&wide), Err(Error::Shape { what: "features", .. })));
-        let two =
-            Rows::with_ids(vec![RowId(0)], Dense::new(vec![1.0], 1).unwrap(), vec![1.0, 2.0], 2).unwrap();
-        assert!(matches!(fitted.amend(&two), Err(Error::Shape { what: "outputs", .. })));
+        assert!(matches!(
+            fitted.amend(&wide),
+            Err(Error::Shape {
+                what: "features",
+                ..
+            })
+        ));
+        let two = Rows::with_ids(
+            vec![RowId(0)],
+            Dense::new(vec![1.0], 1).unwrap(),
+            vec![1.0, 2.0],
+            2,
+        )
+        .unwrap();
+        assert!(matches!(
+            fitted.amend(&two),
+            Err(Error::Shape {
+                what: "outputs",
+                ..
+            })
+        ));
         assert_eq!(contents(fitted.rows()), [(RowId(0), 3.0), (RowId(1), 3.0)]);
     }
 }

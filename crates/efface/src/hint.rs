@@ -155,7 +155,10 @@ impl Hint {
     /// A sentence in which `{}` stands for every setting that is then named with [`name`](Self::name) or
     /// [`set`](Self::set), in this order.
     pub fn new(text: &'static str) -> Self {
-        Self { text: text.into(), settings: Vec::new() }
+        Self {
+            text: text.into(),
+            settings: Vec::new(),
+        }
     }
 
     /// Names a setting.
@@ -202,7 +205,10 @@ impl From<&'static str> for Hint {
 
 impl From<String> for Hint {
     fn from(text: String) -> Self {
-        Self { text: text.into(), settings: Vec::new() }
+        Self {
+            text: text.into(),
+            settings: Vec::new(),
+        }
     }
 }
 
@@ -225,13 +231,23 @@ mod tests {
         let hint = Hint::new("use {}, or make two of them with {}")
             .set(Setting::Model, "softmax")
             .name(Setting::Positive);
-        assert_eq!(hint.to_string(), "use `model = softmax`, or make two of them with `positive`");
-        let flags = hint.worded(|setting, value| format!("-{} {}", setting.name(), value.unwrap_or("…")));
-        assert_eq!(flags, "use -model softmax, or make two of them with -positive …");
+        assert_eq!(
+            hint.to_string(),
+            "use `model = softmax`, or make two of them with `positive`"
+        );
+        let flags =
+            hint.worded(|setting, value| format!("-{} {}", setting.name(), value.unwrap_or("…")));
+        assert_eq!(
+            flags,
+            "use -model softmax, or make two of them with -positive …"
+        );
     }
 
     #[test]
     fn a_plain_sentence_stays_as_it_is() {
-        assert_eq!(Hint::from("write {} by hand".to_owned()).to_string(), "write {} by hand");
+        assert_eq!(
+            Hint::from("write {} by hand".to_owned()).to_string(),
+            "write {} by hand"
+        );
     }
 }

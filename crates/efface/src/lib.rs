@@ -52,20 +52,24 @@ pub mod synthetic;
 pub mod traits;
 
 pub use error::{Error, Result};
-pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
+pub use evidence::{
+    BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed,
+};
 pub use family::Family;
 pub use fitted::Fitted;
 pub use gram::{DeviceFactor, GramEngine, GramSum, SummedGram};
 pub use hint::{Hint, Setting};
 pub use methods::{Method, TakesMethods};
 pub use models::{
-    Aggregation, BernoulliNb, Classes, ComplementNb, CurvatureNorms, Form, GaussianNb, KMeans, KMeansModel,
-    LinearSvm, Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes, PenalisedModel, PoissonRegression,
-    Recipe, Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
+    Aggregation, BernoulliNb, Classes, ComplementNb, CurvatureNorms, Form, GaussianNb, KMeans,
+    KMeansModel, LinearSvm, Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes,
+    PenalisedModel, PoissonRegression, Recipe, Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa,
+    SisaModel, Softmax, SumsAccuracy,
 };
 pub use not_covered::{LeftBehind, NotCovered};
 pub use rows::{
-    ChangedRows, Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare,
+    ChangedRows, Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds,
+    WorkShare,
 };
 pub use state::{ModelState, StateArray};
 pub use statistics::{ColumnGrid, ColumnReach, ColumnView, LinearStatistics, StatisticsSpec};

@@ -92,7 +92,10 @@ impl NotCovered {
         let column = || "text".to_owned();
         vec![
             Self::ColumnKind { column: column() },
-            Self::ChosenWords { column: column(), words: 1000 },
+            Self::ChosenWords {
+                column: column(),
+                words: 1000,
+            },
             Self::FeatureScale { column: column() },
             Self::FeatureComponents,
             Self::ApproximateStep,
@@ -104,7 +107,10 @@ impl NotCovered {
             Self::ShardWords,
             Self::TrainedFurther,
             Self::EmptyClasses { classes: 2 },
-            Self::AwaitingSettle { rows: 2, words: true },
+            Self::AwaitingSettle {
+                rows: 2,
+                words: true,
+            },
             Self::ForgottenIds,
             Self::StorageBlocks,
             Self::ColumnUnits,
@@ -174,7 +180,11 @@ impl FromIterator<NotCovered> for LeftBehind {
     fn from_iter<I: IntoIterator<Item = NotCovered>>(all: I) -> Self {
         let mut left = Self::default();
         for what in all {
-            let list = if what.reaches_answers() { &mut left.not_covered } else { &mut left.kept_beside };
+            let list = if what.reaches_answers() {
+                &mut left.not_covered
+            } else {
+                &mut left.kept_beside
+            };
             if !list.contains(&what) {
                 list.push(what);
             }
@@ -291,10 +301,19 @@ impl Serialize for NotCovered {
             fields: &'a NotCovered,
             detail: String,
         }
-        fn write_fields<S: Serializer>(fields: &&NotCovered, serializer: S) -> Result<S::Ok, S::Error> {
+        fn write_fields<S: Serializer>(
+            fields: &&NotCovered,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
             NotCovered::serialize(fields, serializer)
         }
-        Serialize::serialize(&WithDetail { fields: self, detail: self.to_string() }, serializer)
+        Serialize::serialize(
+            &WithDetail {
+                fields: self,
+                detail: self.to_string(),
+            },
+            serializer,
+        )
     }
 }
 
@@ -326,7 +345,10 @@ mod tests {
         let page = include_str!("../../../docs/receipt.md");
         for what in NotCovered::examples() {
             let code = what.code();
-            assert!(page.contains(&format!("`{code}`")), "docs/receipt.md says nothing of {code}");
+            assert!(
+                page.contains(&format!("`{code}`")),
+                "docs/receipt.md says nothing of {code}"
+            );
         }
     }
 

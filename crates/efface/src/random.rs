@@ -38,8 +38,9 @@ pub enum DrawPurpose {
 /// The random word of a seed for one purpose and two numbers, such as a round and a row id.
 pub fn random_word(seed: u64, purpose: DrawPurpose, a: u64, b: u64) -> u64 {
     [purpose as u64, a, b].iter().fold(seed, |state, word| {
-        let mixed =
-            state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(word.wrapping_mul(0xd134_2543_de82_ef95));
+        let mixed = state
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(word.wrapping_mul(0xd134_2543_de82_ef95));
         scrambled(mixed.wrapping_add(0x9e37_79b9_7f4a_7c15))
     })
 }
@@ -93,10 +94,19 @@ mod tests {
     #[test]
     fn numbers_follow_from_seed_purpose_and_index_alone() {
         // Models in files rest on these values: a row keeps its shard, its slice and its leaf for life.
-        assert_eq!(random_word(7, DrawPurpose::Shard, 3, 0), 0x9bf6_73a6_09cb_8187);
+        assert_eq!(
+            random_word(7, DrawPurpose::Shard, 3, 0),
+            0x9bf6_73a6_09cb_8187
+        );
         assert_eq!(training_seed(7, 3, 2), 0xd3a8_307e_e11b_d937);
-        assert_ne!(random_word(7, DrawPurpose::Shard, 3, 0), random_word(7, DrawPurpose::Slice, 3, 0));
-        assert_ne!(random_word(7, DrawPurpose::Shard, 3, 0), random_word(7, DrawPurpose::Shard, 0, 3));
+        assert_ne!(
+            random_word(7, DrawPurpose::Shard, 3, 0),
+            random_word(7, DrawPurpose::Slice, 3, 0)
+        );
+        assert_ne!(
+            random_word(7, DrawPurpose::Shard, 3, 0),
+            random_word(7, DrawPurpose::Shard, 0, 3)
+        );
         let uniform = random_uniform(7, DrawPurpose::Race, 1, 2);
         assert!(uniform > 0.0 && uniform < 1.0);
     }

@@ -1,7 +1,9 @@
 //! The name of a row, which errors carry too.
 
 /// The stable name of one row. Ids are chosen by the caller and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct RowId(pub u64);
 

@@ -70,7 +70,11 @@ pub struct ModelState {
 impl ModelState {
     /// A state without arrays.
     pub fn new(family: Family, head: &impl Serialize) -> Result<Self> {
-        Ok(Self { family, head: write_document(head)?, arrays: Vec::new() })
+        Ok(Self {
+            family,
+            head: write_document(head)?,
+            arrays: Vec::new(),
+        })
     }
 
     /// The head as what its family made it from.
@@ -96,8 +100,15 @@ impl ModelState {
         // Units come with an origin, and there are none where columns are taken as given; a gauge of 1 says nothing of the rows.
         let has_units = !units.is_empty();
         let has_gauge = gauge.iter().any(|value| *value != 1.0);
-        let found = [(has_units, NotCovered::ColumnUnits), (has_gauge, NotCovered::ClassGauge)];
-        found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, what)| what).collect()
+        let found = [
+            (has_units, NotCovered::ColumnUnits),
+            (has_gauge, NotCovered::ClassGauge),
+        ];
+        found
+            .into_iter()
+            .filter(|(is_there, _)| *is_there)
+            .map(|(_, what)| what)
+            .collect()
     }
 
     pub(crate) fn put_numbers(&mut self, name: &str, values: Vec<f64>) {
@@ -117,8 +128,9 @@ impl ModelState {
 
     /// Takes an array of numbers out; None where there is none of this name.
     pub(crate) fn take_numbers(&mut self, name: &str) -> Option<Vec<f64>> {
-        let found =
-            |(known, array): &(String, StateArray)| known == name && matches!(array, StateArray::Numbers(_));
+        let found = |(known, array): &(String, StateArray)| {
+            known == name && matches!(array, StateArray::Numbers(_))
+        };
         let at = self.arrays.iter().position(found)?;
         match self.arrays.swap_remove(at).1 {
             StateArray::Numbers(values) => Some(values),
@@ -128,8 +140,9 @@ impl ModelState {
 
     /// Takes an array of counts out; None where there is none of this name.
     pub(crate) fn take_counts(&mut self, name: &str) -> Option<Vec<u64>> {
-        let found =
-            |(known, array): &(String, StateArray)| known == name && matches!(array, StateArray::Counts(_));
+        let found = |(known, array): &(String, StateArray)| {
+            known == name && matches!(array, StateArray::Counts(_))
+        };
         let at = self.arrays.iter().position(found)?;
         match self.arrays.swap_remove(at).1 {
             StateArray::Counts(values) => Some(values),
@@ -152,7 +165,9 @@ pub(crate) mod plain_bytes {
         serializer.serialize_bytes(bytes)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         deserializer.deserialize_byte_buf(ByteVisitor)
     }
 
@@ -209,7 +224,12 @@ mod tests {
     fn numbers_come_back_to_the_last_bit() {
         let numbers = vec![0.1, -0.0, 1e-310, f64::MAX, 1.0 / 3.0, 65504.0];
         let back: Vec<f64> = read_document(&write_document(&numbers).unwrap()).unwrap();
-        assert!(numbers.iter().zip(&back).all(|(a, b)| a.to_bits() == b.to_bits()));
+        assert!(
+            numbers
+                .iter()
+                .zip(&back)
+                .all(|(a, b)| a.to_bits() == b.to_bits())
+        );
     }
 
     #[test]

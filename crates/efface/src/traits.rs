@@ -68,7 +68,11 @@ pub trait Amend: Sized {
     /// Does the share of settling that is due after a request. A model that can fold its changes little by little does so, and says
     /// so when it is done; others settle once enough rows wait.
     fn settle_some(&mut self) -> Result<Settled> {
-        if self.waiting() >= self.most_waiting() { self.settle() } else { Ok(Settled::default()) }
+        if self.waiting() >= self.most_waiting() {
+            self.settle()
+        } else {
+            Ok(Settled::default())
+        }
     }
 
     /// Brings bound and memory in an evidence up to date with this model, as after a settle.

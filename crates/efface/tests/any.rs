@@ -6,9 +6,9 @@ use efface::ShardRecipe;
 use efface::methods::{Auto, table};
 use efface::models::logistic::Privacy;
 use efface::{
-    Amend, BernoulliNb, Claim, ComplementNb, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans,
-    LinearSvm, Logistic, Method, Model, MultinomialNb, PoissonRegression, Predict, Recipe, Ridge, RowId,
-    Rows, Sisa, Softmax,
+    Amend, BernoulliNb, Claim, ComplementNb, Dense, Error, Evidence, Family, Fit, GaussianNb,
+    KMeans, LinearSvm, Logistic, Method, Model, MultinomialNb, PoissonRegression, Predict, Recipe,
+    Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Numbers from 0 to 7 that repeat after a long while.
@@ -18,7 +18,9 @@ fn rows(count: usize, classes: usize) -> Rows {
     let mut targets = Vec::new();
     for at in 0..count {
         for _ in 0..3 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             features.push((state >> 61) as f64);
         }
         let class = (at + (state >> 62) as usize) % classes;
@@ -65,17 +67,25 @@ fn what_the_table_lists_works_and_the_rest_is_refused_with_a_reason() {
         .map(|(recipe, classes)| {
             let rows = rows(60, classes);
             let model = recipe.fit(&rows).unwrap();
-            assert_eq!((model.family(), model.rows(), model.features()), (recipe.family(), 60, 3));
+            assert_eq!(
+                (model.family(), model.rows(), model.features()),
+                (recipe.family(), 60, 3)
+            );
             (model, rows)
         })
         .collect();
     // Networks are a family of the table whose models are in a crate of their own.
-    for family in Family::ALL.into_iter().filter(|family| *family != Family::Network) {
+    for family in Family::ALL
+        .into_iter()
+        .filter(|family| *family != Family::Network)
+    {
         for method in table::method_names() {
             let tried = samples
                 .iter()
                 .filter(|(model, _)| model.family() == family)
-                .map(|(model, rows)| model.forget(&method.parse().unwrap(), rows, &[RowId(7), RowId(20)]));
+                .map(|(model, rows)| {
+                    model.forget(&method.parse().unwrap(), rows, &[RowId(7), RowId(20)])
+                });
             let mut accepted = 0;
             for outcome in tried {
                 match outcome {
@@ -84,7 +94,10 @@ fn what_the_table_lists_works_and_the_rest_is_refused_with_a_reason() {
                         assert_eq!(outcome.model.family(), family);
                         accepted += 1;
                     }
-                    Err(Error::Unsupported { method: named, reason }) => {
+                    Err(Error::Unsupported {
+                        method: named,
+                        reason,
+                    }) => {
                         assert_eq!(named, method);
                         assert!(
                             reason.contains("; "),
@@ -108,13 +121,18 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
     for (recipe, classes) in samples() {
         let rows = rows(60, classes);
         let model = recipe.fit(&rows).unwrap();
-        let outcome = model.forget(&Method::default(), &rows, &[RowId(3)]).unwrap();
+        let outcome = model
+            .forget(&Method::default(), &rows, &[RowId(3)])
+            .unwrap();
         let claim = outcome.evidence.claim();
         match recipe.family() {
             Family::Logistic if recipe.describe().is_certified => {
                 assert!(matches!(claim, Claim::Certified { .. }));
                 assert!(outcome.evidence.certificate.is_some());
-                let asked = Auto { tolerance: Some(0.1) }.into();
+                let asked = Auto {
+                    tolerance: Some(0.1),
+                }
+                .into();
                 assert!(model.forget(&asked, &rows, &[RowId(3)]).is_err());
             }
             Family::Logistic | Family::Softmax => assert_eq!(claim, Claim::Approximate),
@@ -122,7 +140,10 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
         }
         // What was forgotten can be learned again, under its own id.
         let kept = rows.filter(|id| id != RowId(3));
-        let back = outcome.model.learn(&kept, &rows.filter(|id| id == RowId(3))).unwrap();
+        let back = outcome
+            .model
+            .learn(&kept, &rows.filter(|id| id == RowId(3)))
+            .unwrap();
         assert_eq!((back.model.rows(), back.evidence.learned), (60, 1));
         let scores = back.model.predict(&rows_of(&rows)).unwrap();
         assert!((0..60).all(|at| scores[(at, 0)].is_finite()));
@@ -133,7 +154,9 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
 #[track_caller]
 fn bounded_if_exact(evidence: &Evidence) {
     let within = evidence.bound.is_finite()
-        && evidence.tolerance.is_some_and(|tolerance| evidence.relative_bound <= tolerance);
+        && evidence
+            .tolerance
+            .is_some_and(|tolerance| evidence.relative_bound <= tolerance);
     assert!(evidence.claim() != Claim::Exact || within, "{evidence:?}");
 }
 
@@ -144,21 +167,40 @@ fn every_method_on_every_family_claims_what_its_bound_allows() {
         let model = recipe.fit(&rows).unwrap();
         let gone = [RowId(7), RowId(20)];
         for method in table::method_names() {
-            let Ok(outcome) = model.forget(&method.parse().unwrap(), &rows, &gone) else { continue };
+            let Ok(outcome) = model.forget(&method.parse().unwrap(), &rows, &gone) else {
+                continue;
+            };
             let evidence = outcome.evidence;
             bounded_if_exact(&evidence);
             // On rows as tame as these a promise of exactness is kept.
-            assert_eq!(evidence.claim(), evidence.promise, "{method} on {:?}", model.family());
-            assert!(!evidence.tolerance_missed(), "{method} on {:?}: {evidence:?}", model.family());
+            assert_eq!(
+                evidence.claim(),
+                evidence.promise,
+                "{method} on {:?}",
+                model.family()
+            );
+            assert!(
+                !evidence.tolerance_missed(),
+                "{method} on {:?}: {evidence:?}",
+                model.family()
+            );
         }
         let kept = rows.filter(|id| !gone.contains(&id));
         let lost = rows.filter(|id| gone.contains(&id));
-        let without = model.forget(&Method::default(), &rows, &gone).unwrap().model;
-        for evidence in
-            [without.learn(&kept, &lost).unwrap().evidence, model.amend(&rows, &lost).unwrap().evidence]
-        {
+        let without = model
+            .forget(&Method::default(), &rows, &gone)
+            .unwrap()
+            .model;
+        for evidence in [
+            without.learn(&kept, &lost).unwrap().evidence,
+            model.amend(&rows, &lost).unwrap().evidence,
+        ] {
             bounded_if_exact(&evidence);
-            assert!(!evidence.tolerance_missed(), "{:?}: {evidence:?}", model.family());
+            assert!(
+                !evidence.tolerance_missed(),
+                "{:?}: {evidence:?}",
+                model.family()
+            );
         }
     }
 }
@@ -178,18 +220,35 @@ fn a_tolerance_is_reached_or_refused() {
     let rows = rows(60, 2);
     let model = Recipe::new(Logistic::new(0.5)).fit(&rows).unwrap();
     let reach = |tolerance| {
-        let auto = Auto { tolerance: Some(tolerance) }.into();
-        model.forget(&auto, &rows, &[RowId(7)]).map(|outcome| outcome.evidence.relative_bound)
+        let auto = Auto {
+            tolerance: Some(tolerance),
+        }
+        .into();
+        model
+            .forget(&auto, &rows, &[RowId(7)])
+            .map(|outcome| outcome.evidence.relative_bound)
     };
     for tolerance in [1e-2, 1e-6, 1e-9] {
         assert!(reach(tolerance).unwrap() <= tolerance);
     }
     for wrong in [0.0, -1.0, 1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(reach(wrong), Err(Error::Parameter { name: "tolerance", .. })));
+        assert!(matches!(
+            reach(wrong),
+            Err(Error::Parameter {
+                name: "tolerance",
+                ..
+            })
+        ));
     }
-    assert!(matches!(reach(1e-300), Err(Error::Unsupported { method: "auto", .. })));
+    assert!(matches!(
+        reach(1e-300),
+        Err(Error::Unsupported { method: "auto", .. })
+    ));
     let magic = "magic".parse::<Method>();
-    assert!(matches!(magic, Err(Error::Parameter { name: "method", .. })));
+    assert!(matches!(
+        magic,
+        Err(Error::Parameter { name: "method", .. })
+    ));
 }
 
 #[test]
@@ -206,6 +265,10 @@ fn what_cannot_be_in_shards_says_why() {
 fn recipes_come_back_from_json() {
     for (recipe, _) in samples() {
         let text = serde_json::to_string(&recipe).unwrap();
-        assert_eq!(serde_json::from_str::<Recipe>(&text).unwrap(), recipe, "{text}");
+        assert_eq!(
+            serde_json::from_str::<Recipe>(&text).unwrap(),
+            recipe,
+            "{text}"
+        );
     }
 }

@@ -1,12 +1,16 @@
 //! The reported bound against the exact answer: sums and solution in double-double arithmetic (about 31 digits), so that
 //! the oracle's own rounding is out of the picture.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::Exact;
 use efface::{
-    Amend, Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RidgeState, RowId, RowStore,
-    Rows,
+    Amend, Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RidgeState, RowId,
+    RowStore, Rows,
 };
 
 #[path = "support/long_arithmetic.rs"]
@@ -14,23 +18,37 @@ mod long_arithmetic;
 
 /// Ridge with an unpenalised constant, last in the answer.
 fn oracle(rows: &Rows, lambda: f64) -> Vec<f64> {
-    long_arithmetic::ridge_minimum(rows, rows.width(), lambda).unwrap().remove(0)
+    long_arithmetic::ridge_minimum(rows, rows.width(), lambda)
+        .unwrap()
+        .remove(0)
 }
 
 fn parameters(model: &RidgeModel) -> Vec<f64> {
     let (coefficients, intercept) = model.parameters();
-    coefficients.col_as_slice(0).iter().copied().chain(intercept).collect()
+    coefficients
+        .col_as_slice(0)
+        .iter()
+        .copied()
+        .chain(intercept)
+        .collect()
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -43,11 +61,17 @@ fn rows(kind: &str, seed: u64) -> Rows {
 fn many_rows(n: usize, kind: &str, seed: u64) -> Rows {
     let d = 4;
     let mut numbers = Numbers(seed * 977 + 5);
-    let mut x: Vec<f64> = (0..n * d).map(|_| (numbers.next() * 16.0).round() / 4.0).collect();
-    let mut y: Vec<f64> = (0..n).map(|i| x[i * d] * 2.0 - x[i * d + 1] + numbers.next()).collect();
+    let mut x: Vec<f64> = (0..n * d)
+        .map(|_| (numbers.next() * 16.0).round() / 4.0)
+        .collect();
+    let mut y: Vec<f64> = (0..n)
+        .map(|i| x[i * d] * 2.0 - x[i * d + 1] + numbers.next())
+        .collect();
     match kind {
         "target" => y[7] = [1e6, 1e9, 1e12][seed as usize % 3],
-        "row" => x[7 * d..8 * d].iter_mut().for_each(|x| *x *= [1e2, 1e5, 1e7][seed as usize % 3]),
+        "row" => x[7 * d..8 * d]
+            .iter_mut()
+            .for_each(|x| *x *= [1e2, 1e5, 1e7][seed as usize % 3]),
         "collinear" => (0..n).for_each(|i| x[i * d + 3] = x[i * d + 2] + 1e-5 * numbers.next()),
         "dead" => (0..n).for_each(|i| x[i * d + 2] *= [1e-12, 1e-33, 1e-100][seed as usize % 3]),
         "units" => (0..n).for_each(|i| {
@@ -58,12 +82,22 @@ fn many_rows(n: usize, kind: &str, seed: u64) -> Rows {
     }
     let rows = Rows::new(Dense::new(x, d).unwrap(), y, 1).unwrap();
     if kind == "weights" {
-        return rows.weighted((0..n).map(|i| [1.0, 1e-3, 40.0, 0.0][i % 4]).collect()).unwrap();
+        return rows
+            .weighted((0..n).map(|i| [1.0, 1e-3, 40.0, 0.0][i % 4]).collect())
+            .unwrap();
     }
     rows
 }
 
-const KINDS: [&str; 7] = ["plain", "target", "row", "collinear", "dead", "units", "weights"];
+const KINDS: [&str; 7] = [
+    "plain",
+    "target",
+    "row",
+    "collinear",
+    "dead",
+    "units",
+    "weights",
+];
 
 #[test]
 fn no_method_exceeds_its_bound() {
@@ -76,7 +110,8 @@ fn no_method_exceeds_its_bound() {
             for form in [Form::Factor, Form::Inverse, Form::Rows, Form::Iterative] {
                 let model = Ridge::new(lambda).form(form).fit(&rows).unwrap();
                 for method in Method::all_for(Family::Ridge) {
-                    if form == Form::Iterative && (method.name() == "summation" || kind != "plain") {
+                    if form == Form::Iterative && (method.name() == "summation" || kind != "plain")
+                    {
                         continue;
                     }
                     // Leverage 1 up to rounding is not for the approximate methods, and they say so.
@@ -107,14 +142,20 @@ fn a_life_of_odd_rows_stays_within_its_bound() {
         for seed in 0..12 {
             for form in [Form::Factor, Form::Inverse, Form::Rows] {
                 let lambda = [1e-3, 1.0][seed as usize % 2];
-                let mut fitted =
-                    Fitted::new(&Ridge::new(lambda).form(form), rows(kind, seed)).unwrap().settle_after(3);
+                let mut fitted = Fitted::new(&Ridge::new(lambda).form(form), rows(kind, seed))
+                    .unwrap()
+                    .settle_after(3);
                 for step in 0..20u64 {
-                    let evidence = fitted.forget(&Exact, &[RowId((step * 7 + 7) % 60)]).unwrap();
+                    let evidence = fitted
+                        .forget(&Exact, &[RowId((step * 7 + 7) % 60)])
+                        .unwrap();
                     let truth = oracle(fitted.rows(), lambda);
                     let off = distance(&parameters(fitted.model()), &truth);
                     let bound = evidence.bound;
-                    assert!(off <= bound, "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}");
+                    assert!(
+                        off <= bound,
+                        "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}"
+                    );
                 }
             }
         }
@@ -158,7 +199,10 @@ fn a_life_of_many_folds_stays_within_its_bound() {
                 }
                 let off = distance(&parameters(fitted.model()), &oracle(fitted.rows(), lambda));
                 let bound = evidence.bound;
-                assert!(off <= bound, "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}");
+                assert!(
+                    off <= bound,
+                    "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}"
+                );
                 assert!(
                     kind != "plain" || evidence.relative_bound <= 1e-9,
                     "{form:?} step {step}: {bound:e}"
@@ -177,9 +221,16 @@ fn digits_lost_to_a_large_target_come_back() {
             let rows = rows("target", 2);
             let model = Ridge::new(1.0).form(form).fit(&rows).unwrap();
             let truth = oracle(&rows.filter(|id| id != RowId(7)), 1.0);
-            let outcome = method.parse::<Method>().unwrap().forget(&model, &rows, &[RowId(7)]).unwrap();
+            let outcome = method
+                .parse::<Method>()
+                .unwrap()
+                .forget(&model, &rows, &[RowId(7)])
+                .unwrap();
             let off = distance(&parameters(&outcome.model), &truth);
-            assert!(off < 1e-12 && outcome.evidence.resummed, "{method} {form:?}: {off:e}");
+            assert!(
+                off < 1e-12 && outcome.evidence.resummed,
+                "{method} {form:?}: {off:e}"
+            );
             assert!(outcome.evidence.relative_bound < 1e-9);
             assert!(outcome.evidence.rows_read > 50);
         }
@@ -194,7 +245,11 @@ fn a_dead_column_leaves_a_bound_that_says_something() {
         for form in [Form::Factor, Form::Inverse, Form::Rows] {
             let model = Ridge::new(1.0).form(form).fit(&rows).unwrap();
             let evidence = Exact.forget(&model, &rows, &[RowId(7)]).unwrap().evidence;
-            assert!(evidence.relative_bound < 1e-9, "{form:?} seed {seed}: {:e}", evidence.relative_bound);
+            assert!(
+                evidence.relative_bound < 1e-9,
+                "{form:?} seed {seed}: {:e}",
+                evidence.relative_bound
+            );
         }
     }
 }
@@ -218,13 +273,21 @@ fn a_model_stored_before_its_sums_followed_tells_the_bound_that_was_reported() {
                 followed &= !evidence.refactored && !evidence.resummed;
             }
             let theta = fitted.model().quick_state().0;
-            let state = RidgeState { theta, rows: rows.len() - gone.len(), ..stored };
+            let state = RidgeState {
+                theta,
+                rows: rows.len() - gone.len(),
+                ..stored
+            };
             let left = rows.filter(|id| gone.contains(&id));
             let restored = RidgeModel::from_state_without(&state, &left).unwrap();
             let evidence = restored.evidence_at_optimum();
             let truth = oracle(&rows.filter(|id| !gone.contains(&id)), recipe.lambda);
             let far = distance(&parameters(&restored), &truth);
-            assert!(far <= evidence.bound, "{kind} {seed}: {far:e} is beyond {:e}", evidence.bound);
+            assert!(
+                far <= evidence.bound,
+                "{kind} {seed}: {far:e} is beyond {:e}",
+                evidence.bound
+            );
             // Where the sums were factored anew on the way, a file is written whole and no rows wait in it.
             let tolerance = recipe.tolerance.max(2.0 * reported);
             assert!(
@@ -241,17 +304,27 @@ fn many_waiting_rows_do_not_loosen_the_bound_of_a_stored_model() {
     let n = 900;
     let d = 400;
     let mut numbers = Numbers(3);
-    let x: Vec<f64> = (0..n * d).map(|_| (numbers.next() * 1000.0).round() / 1000.0).collect();
+    let x: Vec<f64> = (0..n * d)
+        .map(|_| (numbers.next() * 1000.0).round() / 1000.0)
+        .collect();
     let y: Vec<f64> = (0..n).map(|_| numbers.next()).collect();
     let rows = Rows::new(Dense::new(x, d).unwrap(), y, 1).unwrap();
     let mut fitted = Fitted::new(&Ridge::default(), rows.clone()).unwrap();
     let stored = fitted.model().to_state().unwrap();
     let gone: Vec<RowId> = (0..300).map(RowId).collect();
-    let reported =
-        gone.iter().map(|id| fitted.forget(&Exact, &[*id]).unwrap().relative_bound).last().unwrap();
+    let reported = gone
+        .iter()
+        .map(|id| fitted.forget(&Exact, &[*id]).unwrap().relative_bound)
+        .last()
+        .unwrap();
     let theta = fitted.model().quick_state().0;
-    let state = RidgeState { theta, rows: n - gone.len(), ..stored };
-    let restored = RidgeModel::from_state_without(&state, &rows.filter(|id| gone.contains(&id))).unwrap();
+    let state = RidgeState {
+        theta,
+        rows: n - gone.len(),
+        ..stored
+    };
+    let restored =
+        RidgeModel::from_state_without(&state, &rows.filter(|id| gone.contains(&id))).unwrap();
     let told = restored.evidence_at_optimum().relative_bound;
     let tolerance = Ridge::default().tolerance.max(2.0 * reported);
     assert!(told <= tolerance, "{told:e} told, {reported:e} reported");

@@ -1,19 +1,26 @@
 //! Certified methods: the account is never less than the truth, the budget is never passed, and the noise is there.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::{Auto, Certified, DescentToDelete, Retrain, contract};
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
-    Amend, Claim, Dense, Error, Family, Fit, Forget, Logistic, LogisticModel, Method, Predict, RowId,
-    RowStore, Rows, Softmax,
+    Amend, Claim, Dense, Error, Family, Fit, Forget, Logistic, LogisticModel, Method, Predict,
+    RowId, RowStore, Rows, Softmax,
 };
 
 struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -26,7 +33,11 @@ fn rows(n: usize, d: usize, seed: u64) -> Rows {
         // Some rows lie outside the unit ball and are clipped.
         let size = 1.5 * (numbers.next() + 1.0) / (d as f64).sqrt();
         let row: Vec<f64> = (0..d).map(|_| size * numbers.next()).collect();
-        y.push(if row[0] - row[d - 1] + 0.1 * numbers.next() > 0.0 { 1.0 } else { -1.0 });
+        y.push(if row[0] - row[d - 1] + 0.1 * numbers.next() > 0.0 {
+            1.0
+        } else {
+            -1.0
+        });
         x.extend(row);
     }
     Rows::new(Dense::new(x, d).unwrap(), y, 1).unwrap()
@@ -34,7 +45,12 @@ fn rows(n: usize, d: usize, seed: u64) -> Rows {
 
 fn parameters(model: &LogisticModel) -> Vec<f64> {
     let (coefficients, intercept) = model.parameters();
-    coefficients.col_as_slice(0).iter().copied().chain(intercept).collect()
+    coefficients
+        .col_as_slice(0)
+        .iter()
+        .copied()
+        .chain(intercept)
+        .collect()
 }
 
 fn norm(v: &[f64]) -> f64 {
@@ -82,13 +98,19 @@ fn the_account_covers_the_true_residual() {
         let privacy = Privacy::removal(1.0, 1e-4, seed);
         let mut model = recipe.privacy(privacy).fit(&everyone).unwrap();
         let mut rows = everyone.clone();
-        let mut noise: Vec<f64> =
-            gradient(&parameters(&model), &rows, lambda, intercept).iter().map(|g| -g).collect();
+        let mut noise: Vec<f64> = gradient(&parameters(&model), &rows, lambda, intercept)
+            .iter()
+            .map(|g| -g)
+            .collect();
         let mut numbers = Numbers(seed + 1000);
         for step in 0..44 {
             let ids: Vec<RowId> = rows.ids().collect();
-            let gone = [ids[((numbers.next() + 1.0) / 2.0 * ids.len() as f64) as usize % ids.len()]];
-            let outcome = Certified::of(&model).unwrap().forget(&model, &rows, &gone).unwrap();
+            let gone =
+                [ids[((numbers.next() + 1.0) / 2.0 * ids.len() as f64) as usize % ids.len()]];
+            let outcome = Certified::of(&model)
+                .unwrap()
+                .forget(&model, &rows, &gone)
+                .unwrap();
             rows.remove(&gone).unwrap();
             model = outcome.model;
             if step % 5 == 4 {
@@ -96,7 +118,10 @@ fn the_account_covers_the_true_residual() {
             }
             let certificate = outcome.evidence.certificate.unwrap();
             if certificate.retrained {
-                noise = gradient(&parameters(&model), &rows, lambda, intercept).iter().map(|g| -g).collect();
+                noise = gradient(&parameters(&model), &rows, lambda, intercept)
+                    .iter()
+                    .map(|g| -g)
+                    .collect();
                 retrained += 1;
             }
             let residual = gradient(&parameters(&model), &rows, lambda, intercept);
@@ -112,8 +137,15 @@ fn the_account_covers_the_true_residual() {
             assert!(!certificate.adaptive && certificate.assumptions.len() >= 3);
             if step % 8 == 0 {
                 let truth = optimum(&rows, lambda, intercept, &noise);
-                let away: Vec<f64> = parameters(&model).iter().zip(truth).map(|(a, b)| a - b).collect();
-                assert!(norm(&away) <= outcome.evidence.bound + 1e-9, "{seed} {step}");
+                let away: Vec<f64> = parameters(&model)
+                    .iter()
+                    .zip(truth)
+                    .map(|(a, b)| a - b)
+                    .collect();
+                assert!(
+                    norm(&away) <= outcome.evidence.bound + 1e-9,
+                    "{seed} {step}"
+                );
             }
             if !certificate.retrained {
                 tightest = tightest.max(truth / certificate.used);
@@ -131,8 +163,15 @@ fn the_account_covers_the_true_residual() {
 #[test]
 fn two_steps_serve_as_many_parameters_as_rows() {
     let rows = rows(120, 100, 5);
-    let privacy = Privacy { certifier: Certifier::Removal { noise: 1e-3 }, ..Privacy::removal(1.0, 1e-3, 0) };
-    let model = Logistic::new(0.05).intercept(false).privacy(privacy).fit(&rows).unwrap();
+    let privacy = Privacy {
+        certifier: Certifier::Removal { noise: 1e-3 },
+        ..Privacy::removal(1.0, 1e-3, 0)
+    };
+    let model = Logistic::new(0.05)
+        .intercept(false)
+        .privacy(privacy)
+        .fit(&rows)
+        .unwrap();
     let gone: Vec<RowId> = (0..3).map(RowId).collect();
     let one = Certified::of(&model).unwrap();
     let outcome = one.forget(&model, &rows, &gone).unwrap();
@@ -151,11 +190,16 @@ fn two_steps_serve_as_many_parameters_as_rows() {
 #[test]
 fn a_budget_that_the_first_request_exceeds_means_training_anew() {
     let rows = rows(60, 4, 2);
-    let privacy =
-        Privacy { certifier: Certifier::Removal { noise: 1e-6 }, ..Privacy::removal(0.01, 1e-6, 0) };
+    let privacy = Privacy {
+        certifier: Certifier::Removal { noise: 1e-6 },
+        ..Privacy::removal(0.01, 1e-6, 0)
+    };
     let model = Logistic::new(0.01).privacy(privacy).fit(&rows).unwrap();
     let gone: Vec<RowId> = (0..25).map(RowId).collect();
-    let outcome = Certified::of(&model).unwrap().forget(&model, &rows, &gone).unwrap();
+    let outcome = Certified::of(&model)
+        .unwrap()
+        .forget(&model, &rows, &gone)
+        .unwrap();
     let certificate = outcome.evidence.certificate.unwrap();
     assert!(certificate.retrained && certificate.used <= certificate.budget);
     // Noise follows from the rows: that of the retained ones is not that of all.
@@ -164,12 +208,25 @@ fn a_budget_that_the_first_request_exceeds_means_training_anew() {
     assert_eq!(parameters(&outcome.model), parameters(&fresh));
     let noise = |model: &LogisticModel, rows: &Rows| gradient(&parameters(model), rows, 0.01, true);
     let [all, some] = [noise(&model, &rows), noise(&fresh, &retained)];
-    assert!(norm(&all.iter().zip(&some).map(|(a, b)| a - b).collect::<Vec<_>>()) > 1e-7);
+    assert!(
+        norm(
+            &all.iter()
+                .zip(&some)
+                .map(|(a, b)| a - b)
+                .collect::<Vec<_>>()
+        ) > 1e-7
+    );
     // Noise that hides less than the error of training is refused at fit.
-    let none = Privacy { certifier: Certifier::Removal { noise: 1e-14 }, ..privacy };
+    let none = Privacy {
+        certifier: Certifier::Removal { noise: 1e-14 },
+        ..privacy
+    };
     assert!(matches!(
         Logistic::new(0.01).privacy(none).fit(&rows),
-        Err(Error::Parameter { name: "epsilon", .. })
+        Err(Error::Parameter {
+            name: "epsilon",
+            ..
+        })
     ));
 }
 
@@ -179,7 +236,10 @@ fn descent_ends_within_its_distance_and_publishes_behind_noise() {
     let privacy = Privacy::descent(1.0, 1e-5, 9);
     let model = Logistic::new(2.0).privacy(privacy).fit(&everyone).unwrap();
     let gone = [RowId(4), RowId(9)];
-    let outcome = DescentToDelete::of(&model).unwrap().forget(&model, &everyone, &gone).unwrap();
+    let outcome = DescentToDelete::of(&model)
+        .unwrap()
+        .forget(&model, &everyone, &gone)
+        .unwrap();
     let certificate = outcome.evidence.certificate.unwrap();
     assert!(certificate.used <= certificate.budget && certificate.unit == "distance");
     assert!(outcome.evidence.iterations > 0);
@@ -189,14 +249,23 @@ fn descent_ends_within_its_distance_and_publishes_behind_noise() {
     // Published parameters are those of the optimum, give or take the noise; each release has its own.
     let retained = everyone.filter(|id| !gone.contains(&id));
     let plain = optimum(&retained, 2.0, true, &[0.0; 5]);
-    let away: Vec<f64> = parameters(&outcome.model).iter().zip(&plain).map(|(a, b)| a - b).collect();
+    let away: Vec<f64> = parameters(&outcome.model)
+        .iter()
+        .zip(&plain)
+        .map(|(a, b)| a - b)
+        .collect();
     // What is published lies further off than the state behind it, by the noise; the bound must not tell how far.
     assert!(norm(&away) > 0.1 * certificate.noise && norm(&away) < 10.0 * certificate.noise);
     assert!(outcome.evidence.bound <= certificate.budget);
-    let next =
-        DescentToDelete::of(&outcome.model).unwrap().forget(&outcome.model, &retained, &[RowId(20)]).unwrap();
-    let moved: Vec<f64> =
-        parameters(&next.model).iter().zip(parameters(&outcome.model)).map(|(a, b)| a - b).collect();
+    let next = DescentToDelete::of(&outcome.model)
+        .unwrap()
+        .forget(&outcome.model, &retained, &[RowId(20)])
+        .unwrap();
+    let moved: Vec<f64> = parameters(&next.model)
+        .iter()
+        .zip(parameters(&outcome.model))
+        .map(|(a, b)| a - b)
+        .collect();
     assert!(norm(&moved) > 0.1 * certificate.noise);
 }
 
@@ -206,7 +275,10 @@ fn optimum(rows: &Rows, lambda: f64, intercept: bool, noise: &[f64]) -> Vec<f64>
     let step = 1.0 / (lambda + 0.25 * rows.len() as f64);
     for _ in 0..3_000 {
         let g = gradient(&theta, rows, lambda, intercept);
-        theta.iter_mut().zip(g.iter().zip(noise)).for_each(|(t, (g, b))| *t -= step * (g + b));
+        theta
+            .iter_mut()
+            .zip(g.iter().zip(noise))
+            .for_each(|(t, (g, b))| *t -= step * (g + b));
     }
     theta
 }
@@ -215,7 +287,10 @@ fn optimum(rows: &Rows, lambda: f64, intercept: bool, noise: &[f64]) -> Vec<f64>
 fn certified_models_keep_the_contract() {
     let rows = rows(90, 4, 7);
     let gone: Vec<RowId> = (0..6).map(|i| RowId(i * 11)).collect();
-    for privacy in [Privacy::removal(1.0, 1e-3, 0), Privacy::descent(1.0, 1e-3, 0)] {
+    for privacy in [
+        Privacy::removal(1.0, 1e-3, 0),
+        Privacy::descent(1.0, 1e-3, 0),
+    ] {
         let recipe = Logistic::new(1.0).privacy(privacy);
         let model = recipe.fit(&rows).unwrap();
         let case = contract::Case {
@@ -233,15 +308,26 @@ fn certified_models_keep_the_contract() {
             Certifier::Removal { .. } => Box::new(Certified::of(&model).unwrap()),
             Certifier::Descent { .. } => Box::new(DescentToDelete::of(&model).unwrap()),
         };
-        assert_eq!(method.claim(), Claim::Certified { epsilon: 1.0, delta: 1e-3 });
+        assert_eq!(
+            method.claim(),
+            Claim::Certified {
+                epsilon: 1.0,
+                delta: 1e-3
+            }
+        );
         contract::check(method.as_ref(), &case).unwrap();
         contract::check(&Auto::default() as &dyn Forget<LogisticModel>, &case).unwrap();
         contract::check(&Retrain as &dyn Forget<LogisticModel>, &case).unwrap();
-        for other in
-            Method::all_for(Family::Softmax).iter().filter(|m| !["retrain", "auto"].contains(&m.name()))
+        for other in Method::all_for(Family::Softmax)
+            .iter()
+            .filter(|m| !["retrain", "auto"].contains(&m.name()))
         {
             let error = other.forget(&model, &rows, &gone).unwrap_err();
-            assert!(error.to_string().contains("no account"), "{}: {error}", other.name());
+            assert!(
+                error.to_string().contains("no account"),
+                "{}: {error}",
+                other.name()
+            );
         }
         // A score is that of the clipped row: its sign is that of the plain one.
         let far: efface::Features = Dense::new(vec![30.0, 1.0, -4.0, 2.0], 4).unwrap().into();
@@ -252,26 +338,60 @@ fn certified_models_keep_the_contract() {
 #[test]
 fn settings_out_of_range_are_refused() {
     let rows = rows(30, 3, 1);
-    let fit = |privacy, lambda| Logistic::new(lambda).privacy(privacy).fit(&rows).map(|_| ());
+    let fit = |privacy, lambda| {
+        Logistic::new(lambda)
+            .privacy(privacy)
+            .fit(&rows)
+            .map(|_| ())
+    };
     for epsilon in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = fit(Privacy::removal(epsilon, 1e-3, 0), 1.0).unwrap_err();
-        assert!(matches!(error, Error::Parameter { name: "epsilon", .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::Parameter {
+                    name: "epsilon",
+                    ..
+                }
+            ),
+            "{error}"
+        );
     }
     for delta in [0.0, 1.0, -0.5, 2.0, f64::NAN] {
         let error = fit(Privacy::descent(1.0, delta, 0), 1.0).unwrap_err();
-        assert!(matches!(error, Error::Parameter { name: "delta", .. }), "{error}");
+        assert!(
+            matches!(error, Error::Parameter { name: "delta", .. }),
+            "{error}"
+        );
     }
-    assert!(matches!(fit(Privacy::removal(1.0, 0.1, 0), 0.0), Err(Error::Parameter { name: "lambda", .. })));
+    assert!(matches!(
+        fit(Privacy::removal(1.0, 0.1, 0), 0.0),
+        Err(Error::Parameter { name: "lambda", .. })
+    ));
     for bad in [0.0, -1.0, f64::NAN] {
-        let noise = Privacy { certifier: Certifier::Removal { noise: bad }, ..Privacy::removal(1.0, 0.1, 0) };
+        let noise = Privacy {
+            certifier: Certifier::Removal { noise: bad },
+            ..Privacy::removal(1.0, 0.1, 0)
+        };
         assert!(fit(noise, 1.0).is_err());
-        let distance =
-            Privacy { certifier: Certifier::Descent { distance: bad }, ..Privacy::removal(1.0, 0.1, 0) };
+        let distance = Privacy {
+            certifier: Certifier::Descent { distance: bad },
+            ..Privacy::removal(1.0, 0.1, 0)
+        };
         assert!(fit(distance, 1.0).is_err());
     }
     let plain = Logistic::new(1.0).fit(&rows).unwrap();
-    assert!(matches!(Certified::of(&plain), Err(Error::Unsupported { method: "certified", .. })));
-    assert!(matches!(DescentToDelete::of(&plain), Err(Error::Unsupported { .. })));
+    assert!(matches!(
+        Certified::of(&plain),
+        Err(Error::Unsupported {
+            method: "certified",
+            ..
+        })
+    ));
+    assert!(matches!(
+        DescentToDelete::of(&plain),
+        Err(Error::Unsupported { .. })
+    ));
     let many = Softmax::default();
     assert_eq!(many, Softmax::new(1.0));
 }
@@ -281,14 +401,21 @@ fn learning_keeps_the_account() {
     let everyone = rows(80, 4, 11);
     let early = everyone.filter(|id| id.0 < 70);
     let late = everyone.filter(|id| id.0 >= 70);
-    for privacy in [Privacy::removal(1.0, 1e-3, 0), Privacy::descent(1.0, 1e-3, 0)] {
+    for privacy in [
+        Privacy::removal(1.0, 1e-3, 0),
+        Privacy::descent(1.0, 1e-3, 0),
+    ] {
         let recipe = Logistic::new(1.0).privacy(privacy);
         let learned = recipe.fit(&early).unwrap().learn(&early, &late).unwrap();
         let certificate = learned.evidence.certificate.unwrap();
         assert!(certificate.used <= certificate.budget);
         if matches!(privacy.certifier, Certifier::Removal { .. }) {
             let truth = parameters(&recipe.fit(&everyone).unwrap());
-            let away: Vec<f64> = parameters(&learned.model).iter().zip(truth).map(|(a, b)| a - b).collect();
+            let away: Vec<f64> = parameters(&learned.model)
+                .iter()
+                .zip(truth)
+                .map(|(a, b)| a - b)
+                .collect();
             assert!(norm(&away) < 1e-8);
         }
     }

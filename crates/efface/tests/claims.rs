@@ -1,7 +1,11 @@
 //! What is claimed is true: on seeded problems of every kind no bound is exceeded, and bounds say something. The long version
 //! is `cargo xtask claims`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 #[path = "support/long_arithmetic.rs"]
 mod long_arithmetic;
@@ -24,7 +28,11 @@ fn bounds_hold_and_say_something() {
             let bound = found.absolute_bound;
             read += found.read_rows as usize;
             assert!(off <= bound, "{name}: {off:e} > {bound:e}");
-            assert!(!found.exact || found.truth <= problem.recipe.tolerance, "{name}: {:e}", found.truth);
+            assert!(
+                !found.exact || found.truth <= problem.recipe.tolerance,
+                "{name}: {:e}",
+                found.truth
+            );
             if found.truth < 1e-11 {
                 good += 1;
                 sharp += (found.bound < 1e-8) as usize;

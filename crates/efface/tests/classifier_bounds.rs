@@ -8,14 +8,19 @@
 
 use efface::methods::{Auto, DeltaGrad, Newton, Retrain, WarmStart};
 use efface::models::logistic::LogisticModel;
-use efface::{BoundSource, Csr, Dense, Evidence, Fit, Fitted, Forget, Logistic, RowId, Rows, Softmax};
+use efface::{
+    BoundSource, Csr, Dense, Evidence, Fit, Fitted, Forget, Logistic, RowId, Rows, Softmax,
+};
 
 /// A small generator, so that the cases do not depend on any crate's stream.
 struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 
@@ -31,7 +36,12 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
 }
 
 fn distance(a: &LogisticModel, b: &LogisticModel) -> f64 {
-    parameters(a).iter().zip(parameters(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    parameters(a)
+        .iter()
+        .zip(parameters(b))
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// Few rows, classes that are nearly separated, small penalties: the worst that a single step can meet.
@@ -46,12 +56,21 @@ fn small(seed: u64, classes: usize) -> Rows {
         match classes {
             2 => y.push(if score > 0.0 || i == 0 { 1.0 } else { -1.0 }),
             _ => {
-                let class = if i < 6 { i % 3 } else { 1 + (score > 0.3) as usize - (score < -0.3) as usize };
+                let class = if i < 6 {
+                    i % 3
+                } else {
+                    1 + (score > 0.3) as usize - (score < -0.3) as usize
+                };
                 y.extend((0..3).map(|c| (c == class) as u8 as f64));
             }
         }
     }
-    Rows::new(Dense::new(x, d).unwrap(), y, if classes == 2 { 1 } else { 3 }).unwrap()
+    Rows::new(
+        Dense::new(x, d).unwrap(),
+        y,
+        if classes == 2 { 1 } else { 3 },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -70,14 +89,29 @@ fn one_newton_step_has_a_finite_bound_that_holds() {
             let outcome = Newton::default().forget(&model, &rows, &gone).unwrap();
             let retained = rows.filter(|id| !gone.contains(&id));
             let truth = fit(&retained);
-            let slack = Retrain.forget(&truth, &retained, &[]).unwrap().evidence.bound;
+            let slack = Retrain
+                .forget(&truth, &retained, &[])
+                .unwrap()
+                .evidence
+                .bound;
             let away = distance(&outcome.model, &truth);
             let evidence = outcome.evidence;
-            assert!(evidence.bound.is_finite(), "seed {seed}, {classes} classes, λ = {lambda}");
-            assert!(away <= evidence.bound + slack, "seed {seed}: {away:.2e} > {:.2e}", evidence.bound);
+            assert!(
+                evidence.bound.is_finite(),
+                "seed {seed}, {classes} classes, λ = {lambda}"
+            );
+            assert!(
+                away <= evidence.bound + slack,
+                "seed {seed}: {away:.2e} > {:.2e}",
+                evidence.bound
+            );
             // A method that reads rows reports how many.
             let reads = evidence.rows_read > gone.len();
-            assert_eq!(reads, evidence.bound_source == BoundSource::Measured, "seed {seed}");
+            assert_eq!(
+                reads,
+                evidence.bound_source == BoundSource::Measured,
+                "seed {seed}"
+            );
             measured += reads as usize;
         }
     }
@@ -91,11 +125,19 @@ fn text(classes: usize) -> Rows {
     let mut csr = Csr::<f32>::new(words);
     let mut y = Vec::new();
     for i in 0..250 {
-        let class = if i < 2 * classes { i % classes } else { numbers.below(3) };
+        let class = if i < 2 * classes {
+            i % classes
+        } else {
+            numbers.below(3)
+        };
         let mut entries: Vec<(u32, f64)> = (0..12)
             .map(|k| {
                 let own = k < 4;
-                let word = if own { class * 9 + numbers.below(9) } else { numbers.below(words) };
+                let word = if own {
+                    class * 9 + numbers.below(9)
+                } else {
+                    numbers.below(words)
+                };
                 ((word % words) as u32, 1.0)
             })
             .collect();
@@ -112,18 +154,36 @@ fn text(classes: usize) -> Rows {
 fn many_rare_classes_keep_what_exact_promises() {
     for (classes, lambda) in [(12, 1.0), (20, 1.0), (20, 0.05)] {
         let rows = text(classes);
-        let recipe = Softmax { tolerance: 1e-6, ..Softmax::new(lambda) };
+        let recipe = Softmax {
+            tolerance: 1e-6,
+            ..Softmax::new(lambda)
+        };
         let model = recipe.fit(&rows).unwrap();
         let gone = [RowId(249), RowId(150)];
-        let tight = Softmax { gradient: 1e-13, ..recipe };
+        let tight = Softmax {
+            gradient: 1e-13,
+            ..recipe
+        };
         let truth = tight.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-        for method in [&Retrain as &dyn Forget<LogisticModel>, &WarmStart, &Auto::default()] {
+        for method in [
+            &Retrain as &dyn Forget<LogisticModel>,
+            &WarmStart,
+            &Auto::default(),
+        ] {
             let outcome = method.forget(&model, &rows, &gone).unwrap();
             let away = distance(&outcome.model, &truth);
             let evidence = outcome.evidence;
             let context = format!("{}, {classes} classes, λ = {lambda}", method.name());
-            assert!(evidence.relative_bound <= 1e-6, "{context}: {:.2e}", evidence.relative_bound);
-            assert!(away <= 2.0 * evidence.bound, "{context}: {away:.2e} > {:.2e}", evidence.bound);
+            assert!(
+                evidence.relative_bound <= 1e-6,
+                "{context}: {:.2e}",
+                evidence.relative_bound
+            );
+            assert!(
+                away <= 2.0 * evidence.bound,
+                "{context}: {away:.2e} > {:.2e}",
+                evidence.bound
+            );
         }
     }
 }
@@ -135,10 +195,23 @@ fn auto_repairs_what_an_approximate_step_left() {
     for curvature in [true, false] {
         let recipe = Logistic::new(0.1).curvature(curvature);
         let model = recipe.fit(&rows).unwrap();
-        let rough = Newton { steps: 1, measure: true }.forget(&model, &rows, &[RowId(8)]).unwrap();
+        let rough = Newton {
+            steps: 1,
+            measure: true,
+        }
+        .forget(&model, &rows, &[RowId(8)])
+        .unwrap();
         let rest = rows.filter(|id| id != RowId(8));
-        let fine = Auto { tolerance: Some(1e-6) }.forget(&rough.model, &rest, &[RowId(9)]).unwrap();
-        assert!(fine.evidence.relative_bound <= 1e-6, "{:.2e}", fine.evidence.relative_bound);
+        let fine = Auto {
+            tolerance: Some(1e-6),
+        }
+        .forget(&rough.model, &rest, &[RowId(9)])
+        .unwrap();
+        assert!(
+            fine.evidence.relative_bound <= 1e-6,
+            "{:.2e}",
+            fine.evidence.relative_bound
+        );
         let truth = recipe.fit(&rest.filter(|id| id != RowId(9))).unwrap();
         assert!(distance(&fine.model, &truth) <= fine.evidence.bound + 1e-9);
     }
@@ -151,9 +224,15 @@ fn a_remembered_run_of_gradient_descent_serves_later_requests() {
     let method = DeltaGrad::default();
     let first = method.forget(&model, &rows, &[RowId(8)]).unwrap();
     let named = |evidence: &efface::Evidence| {
-        evidence.precomputed.iter().any(|part| part.what.contains("gradient descent") && part.bytes > 0)
+        evidence
+            .precomputed
+            .iter()
+            .any(|part| part.what.contains("gradient descent") && part.bytes > 0)
     };
-    assert!(!named(&first.evidence), "a run that the request made itself was not made ahead of time");
+    assert!(
+        !named(&first.evidence),
+        "a run that the request made itself was not made ahead of time"
+    );
     let remembered = method.remember(&model, &rows).unwrap();
     let second = method.forget(&remembered, &rows, &[RowId(8)]).unwrap();
     assert!(named(&second.evidence) && 3 * second.evidence.rows_read < first.evidence.rows_read);
@@ -162,11 +241,22 @@ fn a_remembered_run_of_gradient_descent_serves_later_requests() {
     let rest = rows.filter(|id| id != RowId(8));
     let third = method.forget(&second.model, &rest, &[RowId(9)]).unwrap();
     assert!(named(&third.evidence));
-    let other = Newton::default().forget(&second.model, &rest, &[RowId(9)]).unwrap();
+    let other = Newton::default()
+        .forget(&second.model, &rest, &[RowId(9)])
+        .unwrap();
     assert!(!named(&other.evidence));
-    let truth = Softmax::new(1.0).fit(&rest.filter(|id| id != RowId(9))).unwrap();
+    let truth = Softmax::new(1.0)
+        .fit(&rest.filter(|id| id != RowId(9)))
+        .unwrap();
     assert!(distance(&third.model, &truth) <= third.evidence.bound);
-    assert!(DeltaGrad { period: 0, ..method }.forget(&model, &rows, &[RowId(8)]).is_err());
+    assert!(
+        DeltaGrad {
+            period: 0,
+            ..method
+        }
+        .forget(&model, &rows, &[RowId(8)])
+        .is_err()
+    );
 }
 
 /// Many requests after each other, most of which read no row but their own: what is carried from one to the next has to hold
@@ -192,7 +282,11 @@ fn bounds_hold_along_a_chain_of_requests() {
             without_rows += (evidence.rows_read == 1) as usize;
             let away = distance(chain.model(), &fit(chain.rows()));
             let context = format!("{classes} classes, λ = {lambda}, request {request}: {away:.2e}");
-            assert!(away <= evidence.bound + 1e-9, "{context} and a bound of {:.2e}", evidence.bound);
+            assert!(
+                away <= evidence.bound + 1e-9,
+                "{context} and a bound of {:.2e}",
+                evidence.bound
+            );
             assert!(
                 evidence.relative_bound <= recipe.tolerance,
                 "{context}: {:.2e}",
@@ -200,7 +294,10 @@ fn bounds_hold_along_a_chain_of_requests() {
             );
         }
         let least = if classes == 2 { 20 } else { 3 };
-        assert!(without_rows >= least, "{classes} classes, λ = {lambda}: {without_rows} of 40");
+        assert!(
+            without_rows >= least,
+            "{classes} classes, λ = {lambda}: {without_rows} of 40"
+        );
     }
 }
 
@@ -212,18 +309,34 @@ fn bounds_hold_where_the_inverse_is_kept_in_single_precision() {
         let rows = spread_out(1200, 130, 5);
         let recipe = Logistic::new(lambda).softmax();
         let mut chain = Fitted::new(&recipe, rows).unwrap().settle_after(4);
-        let kept =
-            |evidence: &Evidence| evidence.precomputed.iter().any(|part| part.what.contains("inverse"));
+        let kept = |evidence: &Evidence| {
+            evidence
+                .precomputed
+                .iter()
+                .any(|part| part.what.contains("inverse"))
+        };
         for request in 0..9 {
             for tolerance in [None, Some(1e-6)] {
                 let gone = [RowId(request * 17 + tolerance.is_some() as u64)];
                 let evidence = chain.forget(&Auto { tolerance }, &gone).unwrap();
-                assert!(kept(&evidence) || evidence.resummed, "{:?}", evidence.precomputed);
+                assert!(
+                    kept(&evidence) || evidence.resummed,
+                    "{:?}",
+                    evidence.precomputed
+                );
                 let away = distance(chain.model(), &recipe.fit(chain.rows()).unwrap());
                 let context = format!("λ = {lambda}, request {request}, {tolerance:?}: {away:.2e}");
-                assert!(away <= evidence.bound + 1e-9, "{context} and a bound of {:.2e}", evidence.bound);
+                assert!(
+                    away <= evidence.bound + 1e-9,
+                    "{context} and a bound of {:.2e}",
+                    evidence.bound
+                );
                 let promised = tolerance.unwrap_or(recipe.tolerance);
-                assert!(evidence.relative_bound <= promised, "{context}: {:.2e}", evidence.relative_bound);
+                assert!(
+                    evidence.relative_bound <= promised,
+                    "{context}: {:.2e}",
+                    evidence.relative_bound
+                );
             }
         }
     }
@@ -238,7 +351,12 @@ fn spread_out(count: usize, width: usize, classes: usize) -> Rows {
         let size = if row % 10 == 3 { 4.0 } else { 1.0 };
         let values: Vec<f64> = (0..width).map(|_| size * numbers.next()).collect();
         let class = (0..classes)
-            .map(|c| (c, values[c % width] - values[(c + 1) % width] + numbers.next()))
+            .map(|c| {
+                (
+                    c,
+                    values[c % width] - values[(c + 1) % width] + numbers.next(),
+                )
+            })
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(0, |(c, _)| c);
         match classes {
@@ -247,7 +365,12 @@ fn spread_out(count: usize, width: usize, classes: usize) -> Rows {
         }
         x.extend(values);
     }
-    Rows::new(Dense::new(x, width).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap()
+    Rows::new(
+        Dense::new(x, width).unwrap(),
+        y,
+        if classes == 2 { 1 } else { classes },
+    )
+    .unwrap()
 }
 
 /// Tables that strain a bound which is carried from request to request.
@@ -273,7 +396,11 @@ fn hard(kind: HardTable, classes: usize) -> Rows {
                 _ => numbers.next(),
             })
             .collect();
-        let noise = if matches!(kind, HardTable::Separable) { 0.0 } else { 0.6 };
+        let noise = if matches!(kind, HardTable::Separable) {
+            0.0
+        } else {
+            0.6
+        };
         let score = 2.0 * row[0] - row[1] + noise * numbers.next();
         let class = match kind {
             HardTable::NearlyEmptyClass if i < 2 => classes - 1,
@@ -286,7 +413,12 @@ fn hard(kind: HardTable, classes: usize) -> Rows {
             _ => y.extend((0..classes).map(|c| (c == class) as u8 as f64)),
         }
     }
-    Rows::new(Dense::new(x, d).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap()
+    Rows::new(
+        Dense::new(x, d).unwrap(),
+        y,
+        if classes == 2 { 1 } else { classes },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -305,8 +437,11 @@ fn forty_forgets_in_succession_keep_their_bounds_on_hard_tables() {
                 let mut left = rows;
                 for k in 0..40u64 {
                     let gone = RowId(4 + k * 3);
-                    let context = format!("{kind:?}, {classes} classes, kept {curvature}, request {k}");
-                    let outcome = Auto::default().forget(&model, &left, &[gone]).expect(&context);
+                    let context =
+                        format!("{kind:?}, {classes} classes, kept {curvature}, request {k}");
+                    let outcome = Auto::default()
+                        .forget(&model, &left, &[gone])
+                        .expect(&context);
                     left = left.filter(|id| id != gone);
                     model = outcome.model;
                     if k % 5 != 4 {
@@ -321,7 +456,11 @@ fn forty_forgets_in_succession_keep_their_bounds_on_hard_tables() {
                         "{context}: {:.1e}",
                         evidence.relative_bound
                     );
-                    assert!(away <= evidence.bound + slack, "{context}: {away:.2e} > {:.2e}", evidence.bound);
+                    assert!(
+                        away <= evidence.bound + slack,
+                        "{context}: {away:.2e} > {:.2e}",
+                        evidence.bound
+                    );
                 }
             }
         }

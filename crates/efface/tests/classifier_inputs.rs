@@ -2,7 +2,10 @@
 //! other, denormal numbers. An answer is near the optimum of the retained rows, or its bound says how far it may be; an error
 //! never advises a penalty that is there.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods;
 use efface::models::logistic::LogisticModel;
@@ -13,7 +16,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -31,19 +37,35 @@ fn rows(classes: usize, spoil: impl Fn(usize, &mut [f64])) -> Rows {
         match classes {
             2 => y.push(if score > 0.0 { 1.0 } else { -1.0 }),
             _ => {
-                let class = if score > 0.4 { 2 } else { (score > -0.4) as usize };
+                let class = if score > 0.4 {
+                    2
+                } else {
+                    (score > -0.4) as usize
+                };
                 y.extend((0..3).map(|c| (c == class) as u8 as f64));
             }
         }
         spoil(i, &mut row);
         x.extend(row);
     }
-    Rows::new(Dense::new(x, WIDTH).unwrap(), y, if classes == 2 { 1 } else { 3 }).unwrap()
+    Rows::new(
+        Dense::new(x, WIDTH).unwrap(),
+        y,
+        if classes == 2 { 1 } else { 3 },
+    )
+    .unwrap()
 }
 
 fn fit(rows: &Rows, classes: usize, lambda: f64) -> efface::Result<LogisticModel> {
-    let logistic = Logistic { tolerance: 1e-6, ..Logistic::new(lambda) };
-    if classes == 2 { logistic.fit(rows) } else { logistic.softmax().fit(rows) }
+    let logistic = Logistic {
+        tolerance: 1e-6,
+        ..Logistic::new(lambda)
+    };
+    if classes == 2 {
+        logistic.fit(rows)
+    } else {
+        logistic.softmax().fit(rows)
+    }
 }
 
 fn parameters(model: &LogisticModel) -> Vec<f64> {
@@ -53,7 +75,11 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// Fits and forgets row 7 and one other by every method, and holds every answer to its bound. How many answers there were.
@@ -63,7 +89,10 @@ fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
         let rows = rows(classes, spoil);
         let honest = |error: efface::Error| {
             let text = error.to_string();
-            assert!(!text.contains("penalty above 0"), "{name}, {classes} classes, λ = {lambda}: {text}");
+            assert!(
+                !text.contains("penalty above 0"),
+                "{name}, {classes} classes, λ = {lambda}: {text}"
+            );
         };
         let model = match fit(&rows, classes, lambda) {
             Ok(model) => model,
@@ -74,13 +103,19 @@ fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
         };
         for gone in [[RowId(7)], [RowId(20)]] {
             let retained = rows.filter(|id| !gone.contains(&id));
-            let Ok(truth) = fit(&retained, classes, lambda) else { continue };
-            let slack =
-                efface::Forget::forget(&methods::Retrain, &truth, &retained, &[]).unwrap().evidence.bound;
+            let Ok(truth) = fit(&retained, classes, lambda) else {
+                continue;
+            };
+            let slack = efface::Forget::forget(&methods::Retrain, &truth, &retained, &[])
+                .unwrap()
+                .evidence
+                .bound;
             let truth = parameters(&truth);
             for method in Method::all_for(Family::Softmax) {
-                let context =
-                    format!("{} on {name}, {classes} classes, λ = {lambda}, {gone:?}", method.name());
+                let context = format!(
+                    "{} on {name}, {classes} classes, λ = {lambda}, {gone:?}",
+                    method.name()
+                );
                 let outcome = match method.forget(&model, &rows, &gone) {
                     Ok(outcome) => outcome,
                     Err(error) => {
@@ -90,14 +125,24 @@ fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
                 };
                 let away = distance(&parameters(&outcome.model), &truth);
                 let evidence = outcome.evidence;
-                assert!(away <= evidence.bound + slack, "{context}: {away:.2e}, {:.2e}", evidence.bound);
+                assert!(
+                    away <= evidence.bound + slack,
+                    "{context}: {away:.2e}, {:.2e}",
+                    evidence.bound
+                );
                 let size = distance(&truth, &vec![0.0; truth.len()]);
                 let promises = matches!(method.name(), "retrain" | "warm_start" | "auto");
                 // Once the giant is gone, nothing stands in the way of a model that knows itself.
                 let easy = name.starts_with("a row of") && gone == [RowId(7)];
-                assert!(!(promises && easy) || evidence.relative_bound <= 1e-6, "{context}: {evidence:?}");
+                assert!(
+                    !(promises && easy) || evidence.relative_bound <= 1e-6,
+                    "{context}: {evidence:?}"
+                );
                 if promises && evidence.relative_bound <= 1e-6 {
-                    assert!(away <= 1e-6 * size + slack, "{context}: {away:.2e} of {size:.2e}");
+                    assert!(
+                        away <= 1e-6 * size + slack,
+                        "{context}: {away:.2e} of {size:.2e}"
+                    );
                 }
                 answers += 1;
             }
@@ -130,14 +175,19 @@ fn rows_of_all_sizes_in_one_table() {
 #[test]
 fn a_constant_column_of_any_size() {
     for value in [1.0, 1e9, 1e300, 1e-300] {
-        let answers = hold(&format!("a constant column of {value:e}"), |_, row| row[2] = value);
+        let answers = hold(&format!("a constant column of {value:e}"), |_, row| {
+            row[2] = value
+        });
         assert_eq!(answers, ALL, "{value:e}");
     }
 }
 
 #[test]
 fn a_column_that_is_another_times_a_trillion() {
-    assert_eq!(hold("a column times 1e12", |_, row| row[2] = 1e12 * row[0]), ALL);
+    assert_eq!(
+        hold("a column times 1e12", |_, row| row[2] = 1e12 * row[0]),
+        ALL
+    );
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Every method on every form, over rows of every kind.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::contract;
 use efface::rows::RowStore;
@@ -11,7 +15,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -22,8 +29,16 @@ fn rows(kind: &str, n: usize, d: usize, outputs: usize) -> Rows {
         .map(|at| match kind {
             "sparse" | "sparse units" => {
                 let x = numbers.next();
-                let unit = if kind == "sparse units" && at % d == 1 { 1e5 } else { 1.0 };
-                if x > 0.6 { (x * 10.0).round() * unit } else { 0.0 }
+                let unit = if kind == "sparse units" && at % d == 1 {
+                    1e5
+                } else {
+                    1.0
+                };
+                if x > 0.6 {
+                    (x * 10.0).round() * unit
+                } else {
+                    0.0
+                }
             }
             // Column 0 is far from 0 compared with its spread, column 1 in other units.
             "units" if at % d == 0 => 1.7e3 + numbers.next(),
@@ -34,7 +49,11 @@ fn rows(kind: &str, n: usize, d: usize, outputs: usize) -> Rows {
     let targets: Vec<f64> = (0..n * outputs)
         .map(|at| {
             let row = &dense[at / outputs * d..(at / outputs + 1) * d];
-            row.iter().enumerate().map(|(j, x)| x * ((j % 5) as f64 - 2.0)).sum::<f64>() + numbers.next()
+            row.iter()
+                .enumerate()
+                .map(|(j, x)| x * ((j % 5) as f64 - 2.0))
+                .sum::<f64>()
+                + numbers.next()
         })
         .collect();
     let ids = (0..n as u64).map(|i| RowId(1000 + 3 * i)).collect();
@@ -42,13 +61,19 @@ fn rows(kind: &str, n: usize, d: usize, outputs: usize) -> Rows {
         "sparse" | "sparse units" => {
             let mut csr = Csr::<f32>::new(d);
             for row in dense.chunks(d) {
-                let entries: Vec<(u32, f64)> =
-                    row.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(j, x)| (j as u32, *x)).collect();
+                let entries: Vec<(u32, f64)> = row
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, x)| **x != 0.0)
+                    .map(|(j, x)| (j as u32, *x))
+                    .collect();
                 csr.push(&entries).unwrap();
             }
             csr.into()
         }
-        "single" => Dense::new(dense.iter().map(|x| *x as f32).collect(), d).unwrap().into(),
+        "single" => Dense::new(dense.iter().map(|x| *x as f32).collect(), d)
+            .unwrap()
+            .into(),
         _ => Dense::new(dense, d).unwrap().into(),
     };
     let rows = Rows::with_ids(ids, features, targets, outputs).unwrap();

@@ -11,7 +11,10 @@ use world::MarginWorld;
 const AUDITS: u64 = 250;
 
 fn covered(found: &[Attack], truth: f64) -> f64 {
-    let count = found.iter().filter(|attack| attack.auc_interval.covers(truth)).count();
+    let count = found
+        .iter()
+        .filter(|attack| attack.auc_interval.covers(truth))
+        .count();
     count as f64 / found.len() as f64
 }
 
@@ -30,8 +33,11 @@ fn a_coin_is_covered_as_often_as_the_intervals_say() {
 #[test]
 fn a_leak_is_covered_too() {
     let world = MarginWorld::new(32, 20, 0.8);
-    let audits =
-        |from: u64| -> Vec<Attack> { (from..from + AUDITS).map(|seed| world.audit(seed).unwrap()).collect() };
+    let audits = |from: u64| -> Vec<Attack> {
+        (from..from + AUDITS)
+            .map(|seed| world.audit(seed).unwrap())
+            .collect()
+    };
     let truth = audits(AUDITS).iter().map(|attack| attack.auc).sum::<f64>() / AUDITS as f64;
     assert!(truth > 0.6, "{truth}");
     let share = covered(&audits(0), truth);

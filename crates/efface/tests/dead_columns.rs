@@ -1,14 +1,18 @@
 //! Columns that no retained row has: approximate methods leave there what their formulas leave, the others end at 0 and say
 //! what stood there before. The formulas are written out here in plain dense arithmetic, in the caller's coordinates.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::eval::{feature_injection, inject};
 use efface::methods::{Auto, Influence, Newton, ProjectionResidual, WarmStart};
 use efface::models::logistic::LogisticModel;
 use efface::models::{Model, Recipe};
 use efface::{
-    Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RidgeModel, RowId, RowStore, Rows, Softmax,
+    Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RidgeModel, RowId, RowStore, Rows,
+    Softmax,
 };
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -22,7 +26,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -38,7 +45,11 @@ fn injected(classes: usize) -> (Rows, Vec<RowId>) {
         match classes {
             2 => y.push(if score > 0.0 { 1.0 } else { -1.0 }),
             _ => {
-                let class = if score > 0.4 { 2 } else { (score > -0.4) as usize };
+                let class = if score > 0.4 {
+                    2
+                } else {
+                    (score > -0.4) as usize
+                };
                 y.extend((0..3).map(|c| (c == class) as u8 as f64));
             }
         }
@@ -50,7 +61,10 @@ fn injected(classes: usize) -> (Rows, Vec<RowId>) {
 }
 
 fn fit(rows: &Rows, curvature: bool) -> LogisticModel {
-    let recipe = Logistic { tolerance: 1e-6, ..Logistic::new(LAMBDA).intercept(false).curvature(curvature) };
+    let recipe = Logistic {
+        tolerance: 1e-6,
+        ..Logistic::new(LAMBDA).intercept(false).curvature(curvature)
+    };
     match rows.outputs() {
         1 => recipe.fit(rows).unwrap(),
         _ => recipe.softmax().fit(rows).unwrap(),
@@ -59,13 +73,20 @@ fn fit(rows: &Rows, curvature: bool) -> LogisticModel {
 
 /// The probabilities of a row and the class that it has, one number for two classes.
 fn judged(x: &[f64], targets: &[f64], theta: &Mat<f64>) -> (Vec<f64>, Vec<f64>) {
-    let scores: Vec<f64> =
-        (0..theta.ncols()).map(|c| x.iter().enumerate().map(|(j, x)| x * theta[(j, c)]).sum()).collect();
+    let scores: Vec<f64> = (0..theta.ncols())
+        .map(|c| x.iter().enumerate().map(|(j, x)| x * theta[(j, c)]).sum())
+        .collect();
     if scores.len() == 1 {
-        return (vec![1.0 / (1.0 + (-scores[0]).exp())], vec![(targets[0] + 1.0) / 2.0]);
+        return (
+            vec![1.0 / (1.0 + (-scores[0]).exp())],
+            vec![(targets[0] + 1.0) / 2.0],
+        );
     }
     let sum: f64 = scores.iter().map(|z| z.exp()).sum();
-    (scores.iter().map(|z| z.exp() / sum).collect(), targets.to_vec())
+    (
+        scores.iter().map(|z| z.exp() / sum).collect(),
+        targets.to_vec(),
+    )
 }
 
 /// Σ ∇ℓ_i and Σ ∇²ℓ_i over some rows, parameters class after class.
@@ -82,7 +103,11 @@ fn sums(rows: &Rows, theta: &Mat<f64>, counts: impl Fn(RowId) -> bool) -> (Mat<f
             for i in 0..d {
                 gradient[(a * d + i, 0)] += (p[a] - y[a]) * x[i];
                 for b in 0..outputs {
-                    let bend = if a == b { p[a] * (1.0 - p[a]) } else { -p[a] * p[b] };
+                    let bend = if a == b {
+                        p[a] * (1.0 - p[a])
+                    } else {
+                        -p[a] * p[b]
+                    };
                     (0..d).for_each(|j| hessian[(a * d + i, b * d + j)] += bend * x[i] * x[j]);
                 }
             }
@@ -118,7 +143,10 @@ fn projected(rows: &Rows, gone: &[RowId], step: &Mat<f64>, d: usize) -> Mat<f64>
     Mat::from_fn(step.nrows(), 1, |at, _| {
         let c = at / d;
         let j = at % d;
-        basis.iter().map(|u| u[j] * (0..d).map(|i| u[i] * step[(c * d + i, 0)]).sum::<f64>()).sum()
+        basis
+            .iter()
+            .map(|u| u[j] * (0..d).map(|i| u[i] * step[(c * d + i, 0)]).sum::<f64>())
+            .sum()
     })
 }
 
@@ -155,12 +183,22 @@ fn approximate_methods_leave_what_their_formulas_leave() {
         let newton = step(&rows, &gone, &theta, false);
         let cases: [(&dyn Forget<LogisticModel>, Mat<f64>, bool); 3] = [
             (&Influence, step(&rows, &gone, &theta, true), true),
-            (&ProjectionResidual::default(), projected(&rows, &gone, &newton, theta.nrows()), true),
+            (
+                &ProjectionResidual::default(),
+                projected(&rows, &gone, &newton, theta.nrows()),
+                true,
+            ),
             (&Newton::default(), newton, false),
         ];
         for (method, expected, leaves) in cases {
-            let name = format!("{} on {classes} classes, curvature {curvature}", method.name());
-            let Outcome { model: after, evidence } = method.forget(&model, &rows, &gone).unwrap();
+            let name = format!(
+                "{} on {classes} classes, curvature {curvature}",
+                method.name()
+            );
+            let Outcome {
+                model: after,
+                evidence,
+            } = method.forget(&model, &rows, &gone).unwrap();
             let off = off(&after, &theta, &expected);
             assert!(off < 1e-7, "{name}: {off:.2e} from its formula");
             assert_eq!(
@@ -177,7 +215,10 @@ fn approximate_methods_leave_what_their_formulas_leave() {
                 evidence.bound
             );
             assert_eq!(
-                evidence.not_covered.iter().any(|what| what.code() == "dead_columns"),
+                evidence
+                    .not_covered
+                    .iter()
+                    .any(|what| what.code() == "dead_columns"),
                 planted(&after) > 0.0
             );
         }
@@ -202,11 +243,25 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
             let found = evidence.cleared.unwrap();
             assert_eq!(planted(&cleared), 0.0);
             assert!((1..=rows.outputs()).contains(&found.columns));
-            assert!((found.norm - planted(&left)).abs() < 1e-12 && found.norm > 0.01, "{method}: {found:?}");
-            assert!(evidence.bound < plain.bound && distance(&cleared, &truth) <= evidence.bound + 1e-9);
-            assert!(!evidence.not_covered.iter().any(|what| what.code() == "dead_columns"));
+            assert!(
+                (found.norm - planted(&left)).abs() < 1e-12 && found.norm > 0.01,
+                "{method}: {found:?}"
+            );
+            assert!(
+                evidence.bound < plain.bound && distance(&cleared, &truth) <= evidence.bound + 1e-9
+            );
+            assert!(
+                !evidence
+                    .not_covered
+                    .iter()
+                    .any(|what| what.code() == "dead_columns")
+            );
         }
-        assert!(model.forget_with(&Method::default(), true, &rows, &gone).is_ok());
+        assert!(
+            model
+                .forget_with(&Method::default(), true, &rows, &gone)
+                .is_ok()
+        );
     }
 }
 
@@ -217,7 +272,10 @@ fn methods_that_reach_the_optimum_end_at_zero_and_say_what_stood_there() {
         let model = fit(&rows, curvature);
         let mut seen = 0.0f64;
         for method in [&Auto::default() as &dyn Forget<LogisticModel>, &WarmStart] {
-            let Outcome { model: after, evidence } = method.forget(&model, &rows, &gone).unwrap();
+            let Outcome {
+                model: after,
+                evidence,
+            } = method.forget(&model, &rows, &gone).unwrap();
             assert_eq!(planted(&after), 0.0, "{}", method.name());
             let before = evidence.cleared.map_or(0.0, |cleared| cleared.norm);
             assert!(before < 1e-6, "{}: {before:.2e}", method.name());
@@ -240,10 +298,19 @@ fn a_dead_column_comes_back_to_life() {
         after.settle().unwrap();
         let rest = rows.filter(|id| !gone.contains(&id));
         let again = rows.filter(|id| id == gone[0]);
-        let Outcome { model: back, evidence } = after.learn(&rest, &again).unwrap();
-        let truth = fit(&rows.filter(|id| id == gone[0] || !gone.contains(&id)), curvature);
+        let Outcome {
+            model: back,
+            evidence,
+        } = after.learn(&rest, &again).unwrap();
+        let truth = fit(
+            &rows.filter(|id| id == gone[0] || !gone.contains(&id)),
+            curvature,
+        );
         let away = distance(&back, &truth);
-        assert!(away <= evidence.bound + 1e-9 && away < 1e-5, "curvature {curvature}: {away:.2e}");
+        assert!(
+            away <= evidence.bound + 1e-9 && away < 1e-5,
+            "curvature {curvature}: {away:.2e}"
+        );
         // Another approximate request does not take what the first one left, and its bound still has it in it.
         let held = planted(&after);
         let next = Influence.forget(&after, &rest, &[RowId(20)]).unwrap();
@@ -269,7 +336,9 @@ fn ridge_models_clear_on_request_too() {
         assert!(table(&left.model)[(WIDTH, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
         assert_eq!(table(&cleared.model)[(WIDTH, 0)], 0.0);
         let found = cleared.evidence.cleared.unwrap();
-        assert!((found.norm - table(&left.model)[(WIDTH, 0)].abs()).abs() < 1e-12 && found.columns == 1);
+        assert!(
+            (found.norm - table(&left.model)[(WIDTH, 0)].abs()).abs() < 1e-12 && found.columns == 1
+        );
         assert!((table(&cleared.model) - table(&truth)).norm_l2() <= cleared.evidence.bound + 1e-9);
     }
 }
@@ -294,10 +363,16 @@ fn the_injection_test_tells_methods_apart_on_classifiers() {
             2 => Recipe::new(Logistic::new(LAMBDA)),
             _ => Recipe::new(Softmax::new(LAMBDA)),
         };
-        let ways = ["influence", "projection_residual", "auto"].map(|name| name.parse::<Method>().unwrap());
+        let ways = ["influence", "projection_residual", "auto"]
+            .map(|name| name.parse::<Method>().unwrap());
         let found = feature_injection(&recipe, &rows, &gone, &ways).unwrap();
-        let [influence, projection, auto] = &found.ways[..] else { unreachable!() };
-        assert!(influence.ratio > 0.05 && projection.ratio > 0.05 && auto.ratio == 0.0, "{found:?}");
+        let [influence, projection, auto] = &found.ways[..] else {
+            unreachable!()
+        };
+        assert!(
+            influence.ratio > 0.05 && projection.ratio > 0.05 && auto.ratio == 0.0,
+            "{found:?}"
+        );
         assert!(influence.cleared.is_none() && auto.cleared.is_none_or(|norm| norm < 1e-6));
     }
 }

@@ -1,7 +1,11 @@
 //! Rows that were seen to make `exact` wrong, or to be refused for a penalty that was there. The answer is exact, or the
 //! bound says that it is not.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 #[path = "support/long_arithmetic.rs"]
 mod long_arithmetic;
@@ -10,13 +14,22 @@ use efface::methods::{Auto, Exact};
 use efface::{Csr, Dense, Error, Fit, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
 use long_arithmetic::ridge_minimum;
 
-const FORMS: [Form; 5] = [Form::Auto, Form::Factor, Form::Inverse, Form::Rows, Form::Iterative];
+const FORMS: [Form; 5] = [
+    Form::Auto,
+    Form::Factor,
+    Form::Inverse,
+    Form::Rows,
+    Form::Iterative,
+];
 
 struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -24,7 +37,9 @@ impl Numbers {
 fn table(n: usize, d: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut numbers = Numbers(seed);
     let x: Vec<f64> = (0..n * d).map(|_| numbers.next()).collect();
-    let y = (0..n).map(|i| x[i * d] - 0.5 * x[i * d + d - 1] + 0.3 * numbers.next()).collect();
+    let y = (0..n)
+        .map(|i| x[i * d] - 0.5 * x[i * d + d - 1] + 0.3 * numbers.next())
+        .collect();
     (x, y)
 }
 
@@ -75,7 +90,10 @@ fn one_huge_entry_leaves_nothing_behind() {
             let outcome = Auto::default().forget(&model, &rows, &[RowId(7)]).unwrap();
             let truth = off(&outcome.model, &rows.filter(|id| id != RowId(7)), 1.0);
             let bound = outcome.evidence.relative_bound;
-            assert!(truth <= bound && truth < 1e-9, "{form:?} 1e{exponent}: {truth:e} {bound:e}");
+            assert!(
+                truth <= bound && truth < 1e-9,
+                "{form:?} 1e{exponent}: {truth:e} {bound:e}"
+            );
         }
     }
 }
@@ -92,8 +110,11 @@ fn the_iterative_form_is_right_far_from_zero() {
             let rows = if sparse {
                 let mut csr = Csr::<f64>::new(3);
                 for line in x.chunks(3) {
-                    let entries: Vec<(u32, f64)> =
-                        line.iter().enumerate().map(|(j, x)| (j as u32, *x)).collect();
+                    let entries: Vec<(u32, f64)> = line
+                        .iter()
+                        .enumerate()
+                        .map(|(j, x)| (j as u32, *x))
+                        .collect();
                     csr.push(&entries).unwrap();
                 }
                 Rows::new(csr, y, 1).unwrap()
@@ -124,7 +145,10 @@ fn many_rows_are_charged_for() {
         let evidence = Exact.forget(&model, &rows, &[RowId(3)]).unwrap();
         let truth = off(&evidence.model, &rows.filter(|id| id != RowId(3)), 1.0);
         let bound = evidence.evidence.relative_bound;
-        assert!(truth <= bound && bound <= 1e-9, "{form:?}: {truth:e} {bound:e}");
+        assert!(
+            truth <= bound && bound <= 1e-9,
+            "{form:?}: {truth:e} {bound:e}"
+        );
     }
 }
 
@@ -148,9 +172,16 @@ fn correlated_columns_have_a_bound_that_says_something() {
         let outcome = Exact.forget(&model, &rows, &[RowId(3)]).unwrap();
         let truth = off(&outcome.model, &rows.filter(|id| id != RowId(3)), 1e-4);
         let bound = outcome.evidence.relative_bound;
-        assert!(truth <= bound && bound <= 1e-9, "{form:?}: {truth:e} {bound:e}");
+        assert!(
+            truth <= bound && bound <= 1e-9,
+            "{form:?}: {truth:e} {bound:e}"
+        );
         // Neither measured nor refined: the carried bound is enough.
-        assert_eq!((outcome.evidence.refinements, outcome.evidence.rows_read), (0, 1), "{form:?}");
+        assert_eq!(
+            (outcome.evidence.refinements, outcome.evidence.rows_read),
+            (0, 1),
+            "{form:?}"
+        );
     }
 }
 
@@ -166,10 +197,18 @@ fn numbers_at_the_edges_are_met_honestly() {
             x[4] = 1e-300;
         }),
         ("a row of 1e300", &|x, _| x[..3].fill(1e300)),
-        ("a column of 1e-300", &|x, _| (0..40).for_each(|i| x[i * 3] *= 1e-300)),
-        ("a constant column", &|x, _| (0..40).for_each(|i| x[i * 3 + 1] = 7.3)),
-        ("a column times 1e12", &|x, _| (0..40).for_each(|i| x[i * 3 + 1] = 1e12 * x[i * 3])),
-        ("targets of 1e15", &|_, y| y.iter_mut().for_each(|y| *y *= 1e15)),
+        ("a column of 1e-300", &|x, _| {
+            (0..40).for_each(|i| x[i * 3] *= 1e-300)
+        }),
+        ("a constant column", &|x, _| {
+            (0..40).for_each(|i| x[i * 3 + 1] = 7.3)
+        }),
+        ("a column times 1e12", &|x, _| {
+            (0..40).for_each(|i| x[i * 3 + 1] = 1e12 * x[i * 3])
+        }),
+        ("targets of 1e15", &|_, y| {
+            y.iter_mut().for_each(|y| *y *= 1e15)
+        }),
         ("one target of 1e15", &|_, y| y[5] = 1e15),
         ("denormals", &|x, y| {
             (0..40).for_each(|i| x[i * 3 + 2] = 5e-324 * (i % 7) as f64);
@@ -198,9 +237,16 @@ fn numbers_at_the_edges_are_met_honestly() {
                             continue;
                         }
                     };
-                    let truth = off(&outcome.model, &rows.filter(|id| !gone.contains(&id)), lambda);
+                    let truth = off(
+                        &outcome.model,
+                        &rows.filter(|id| !gone.contains(&id)),
+                        lambda,
+                    );
                     let bound = outcome.evidence.relative_bound;
-                    assert!(truth <= bound || truth.is_nan(), "{name}: {truth:e} > {bound:e}");
+                    assert!(
+                        truth <= bound || truth.is_nan(),
+                        "{name}: {truth:e} > {bound:e}"
+                    );
                 }
             }
         }
@@ -210,9 +256,16 @@ fn numbers_at_the_edges_are_met_honestly() {
 /// A number of threads may come from a file. The linear algebra makes a task for each, so that it must be bounded.
 #[test]
 fn any_number_of_threads_ends() {
-    let values: Vec<f64> = (0..600).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
+    let values: Vec<f64> = (0..600)
+        .map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0)
+        .collect();
     let targets: Vec<f64> = (0..200).map(|at| f64::from(at % 2) * 2.0 - 1.0).collect();
     let rows = Rows::new(Dense::new(values, 3).unwrap(), targets, 1).unwrap();
     assert!(Ridge::new(1.0).threads(usize::MAX).fit(&rows).is_ok());
-    assert!(efface::Logistic::new(1.0).threads(usize::MAX).fit(&rows).is_ok());
+    assert!(
+        efface::Logistic::new(1.0)
+            .threads(usize::MAX)
+            .fit(&rows)
+            .is_ok()
+    );
 }

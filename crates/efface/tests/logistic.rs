@@ -1,12 +1,16 @@
 //! Classifiers: every method held to the contract, the bounds held to the truth, bad input refused.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::{self, Auto, Newton, contract};
 use efface::models::logistic::LogisticModel;
 use efface::{
-    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Predict, RowId, RowStore,
-    Rows, Sisa, SisaModel, Softmax,
+    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Predict, RowId,
+    RowStore, Rows, Sisa, SisaModel, Softmax,
 };
 
 /// A small generator, so that the cases do not depend on any crate's stream.
@@ -14,7 +18,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -40,8 +47,11 @@ fn rows(kind: &str, n: usize, d: usize, classes: usize, seed: u64) -> Rows {
         let unit = |j: usize| if kind == "units" && j < 2 { 1e-6 } else { 1.0 };
         let mut best = (0, f64::NEG_INFINITY);
         for class in 0..classes {
-            let score: f64 =
-                row.iter().enumerate().map(|(j, x)| x * unit(j) * (((j + 2 * class) % 5) as f64 - 2.0)).sum();
+            let score: f64 = row
+                .iter()
+                .enumerate()
+                .map(|(j, x)| x * unit(j) * (((j + 2 * class) % 5) as f64 - 2.0))
+                .sum();
             let score = score + 3.0 * numbers.next();
             if score > best.1 {
                 best = (class, score);
@@ -58,19 +68,27 @@ fn rows(kind: &str, n: usize, d: usize, classes: usize, seed: u64) -> Rows {
         "sparse" => {
             let mut csr = Csr::<f32>::new(d);
             for row in dense.chunks(d) {
-                let entries: Vec<(u32, f64)> =
-                    row.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(j, x)| (j as u32, *x)).collect();
+                let entries: Vec<(u32, f64)> = row
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, x)| **x != 0.0)
+                    .map(|(j, x)| (j as u32, *x))
+                    .collect();
                 csr.push(&entries).unwrap();
             }
             csr.into()
         }
-        "single" => Dense::new(dense.iter().map(|x| *x as f32).collect(), d).unwrap().into(),
+        "single" => Dense::new(dense.iter().map(|x| *x as f32).collect(), d)
+            .unwrap()
+            .into(),
         _ => Dense::new(dense, d).unwrap().into(),
     };
     let outputs = if classes == 2 { 1 } else { classes };
     let rows = Rows::with_ids(ids, features, targets, outputs).unwrap();
     if kind == "weighted" {
-        return rows.weighted((0..n).map(|i| [1.0, 0.25, 3.0, 0.0][i % 4]).collect()).unwrap();
+        return rows
+            .weighted((0..n).map(|i| [1.0, 0.25, 3.0, 0.0][i % 4]).collect())
+            .unwrap();
     }
     rows
 }
@@ -82,7 +100,12 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
 }
 
 fn distance(a: &LogisticModel, b: &LogisticModel) -> f64 {
-    parameters(a).iter().zip(parameters(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    parameters(a)
+        .iter()
+        .zip(parameters(b))
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 fn reload(model: &LogisticModel, _: &dyn RowStore) -> efface::Result<LogisticModel> {
@@ -96,10 +119,17 @@ fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: boo
     let d = 8;
     let rows = rows(kind, n, d, classes, 1);
     let gone: Vec<RowId> = rows.ids().step_by(5).take(k).collect();
-    let name =
-        format!("{kind} classes={classes} λ={lambda} intercept={intercept} curvature={curvature} k={k}");
-    let logistic = Logistic::new(lambda).intercept(intercept).curvature(curvature).tolerance(1e-9);
-    let softmax = Softmax::new(lambda).intercept(intercept).curvature(curvature).tolerance(1e-9);
+    let name = format!(
+        "{kind} classes={classes} λ={lambda} intercept={intercept} curvature={curvature} k={k}"
+    );
+    let logistic = Logistic::new(lambda)
+        .intercept(intercept)
+        .curvature(curvature)
+        .tolerance(1e-9);
+    let softmax = Softmax::new(lambda)
+        .intercept(intercept)
+        .curvature(curvature)
+        .tolerance(1e-9);
     let recipe: &dyn Fit<Model = LogisticModel> = if classes == 2 { &logistic } else { &softmax };
     let case = contract::Case {
         name: &name,
@@ -112,8 +142,19 @@ fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: boo
         noise: 0.0,
     };
     let mut all = Method::all_for(Family::Softmax);
-    all.push(Newton { steps: 3, measure: true }.into());
-    all.push(Auto { tolerance: Some(1e-3) }.into());
+    all.push(
+        Newton {
+            steps: 3,
+            measure: true,
+        }
+        .into(),
+    );
+    all.push(
+        Auto {
+            tolerance: Some(1e-3),
+        }
+        .into(),
+    );
     for method in all {
         if let Err(violation) = contract::check(&method, &case) {
             panic!("{violation}");
@@ -166,8 +207,11 @@ fn oracle_rows(classes: usize, weighted: bool) -> Rows {
         let row: Vec<f64> = (0..3).map(|_| numbers.next()).collect();
         let mut best = (0, f64::NEG_INFINITY);
         for class in 0..classes {
-            let score: f64 =
-                row.iter().enumerate().map(|(j, x)| x * (((j + 2 * class) % 5) as f64 - 2.0)).sum();
+            let score: f64 = row
+                .iter()
+                .enumerate()
+                .map(|(j, x)| x * (((j + 2 * class) % 5) as f64 - 2.0))
+                .sum();
             let score = score + 3.0 * numbers.next();
             if score > best.1 {
                 best = (class, score);
@@ -179,9 +223,15 @@ fn oracle_rows(classes: usize, weighted: bool) -> Rows {
         }
         x.extend(row);
     }
-    let rows = Rows::new(Dense::new(x, 3).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap();
+    let rows = Rows::new(
+        Dense::new(x, 3).unwrap(),
+        y,
+        if classes == 2 { 1 } else { classes },
+    )
+    .unwrap();
     if weighted {
-        rows.weighted((0..80).map(|i| [1.0, 0.25, 3.0, 0.5][i % 4]).collect()).unwrap()
+        rows.weighted((0..80).map(|i| [1.0, 0.25, 3.0, 0.5][i % 4]).collect())
+            .unwrap()
     } else {
         rows
     }
@@ -192,8 +242,28 @@ fn oracle_rows(classes: usize, weighted: bool) -> Rows {
 #[test]
 fn the_optimum_is_that_of_scikit_learn() {
     let cases: [(usize, f64, bool, &[f64]); 4] = [
-        (2, 1.0, false, &[1.25571773547717, 0.9456045676193571, 0.8853306372707593, 0.013432928492404142]),
-        (2, 0.25, true, &[1.6779165704541572, 0.8234126550223949, 1.1831011977207153, 0.072904906756211]),
+        (
+            2,
+            1.0,
+            false,
+            &[
+                1.25571773547717,
+                0.9456045676193571,
+                0.8853306372707593,
+                0.013432928492404142,
+            ],
+        ),
+        (
+            2,
+            0.25,
+            true,
+            &[
+                1.6779165704541572,
+                0.8234126550223949,
+                1.1831011977207153,
+                0.072904906756211,
+            ],
+        ),
         (
             3,
             0.5,
@@ -241,7 +311,10 @@ fn the_optimum_is_that_of_scikit_learn() {
                 _ => Softmax::new(lambda).curvature(curvature).fit(&rows),
             };
             for (ours, theirs) in parameters(&model.unwrap()).iter().zip(expected) {
-                assert!((ours - theirs).abs() < 1e-8, "{classes} classes, λ = {lambda}: {ours} and {theirs}");
+                assert!(
+                    (ours - theirs).abs() < 1e-8,
+                    "{classes} classes, λ = {lambda}: {ours} and {theirs}"
+                );
             }
         }
     }
@@ -263,10 +336,15 @@ fn no_bound_is_exceeded_over_a_thousand_deletions() {
     let mut checked = 0;
     let all: [Box<dyn Forget<LogisticModel>>; 5] = [
         Box::new(Newton::default()),
-        Box::new(Newton { steps: 2, measure: true }),
+        Box::new(Newton {
+            steps: 2,
+            measure: true,
+        }),
         Box::new(methods::Influence),
         Box::new(methods::ProjectionResidual::default()),
-        Box::new(Auto { tolerance: Some(1e-5) }),
+        Box::new(Auto {
+            tolerance: Some(1e-5),
+        }),
     ];
     for seed in 0..14 {
         let kind = ["dense", "sparse", "weighted", "units"][seed % 4];
@@ -282,7 +360,8 @@ fn no_bound_is_exceeded_over_a_thousand_deletions() {
             let mut model = fit(&rows).unwrap();
             for step in 0..15 {
                 let ids: Vec<RowId> = rows.ids().collect();
-                let gone = [ids[((numbers.next() + 1.0) / 2.0 * ids.len() as f64) as usize % ids.len()]];
+                let gone =
+                    [ids[((numbers.next() + 1.0) / 2.0 * ids.len() as f64) as usize % ids.len()]];
                 let outcome = method.forget(&model, &rows, &gone).unwrap();
                 rows.remove(&gone).unwrap();
                 model = outcome.model;
@@ -290,15 +369,27 @@ fn no_bound_is_exceeded_over_a_thousand_deletions() {
                     model.settle().unwrap();
                 }
                 let truth = fit(&rows).unwrap();
-                let slack = Newton::default().forget(&truth, &rows, &[]).unwrap().evidence.bound;
+                let slack = Newton::default()
+                    .forget(&truth, &rows, &[])
+                    .unwrap()
+                    .evidence
+                    .bound;
                 let away = distance(&model, &truth);
-                let bound = Newton::default().forget(&model, &rows, &[]).unwrap().evidence.bound;
+                let bound = Newton::default()
+                    .forget(&model, &rows, &[])
+                    .unwrap()
+                    .evidence
+                    .bound;
                 assert!(
                     away <= outcome.evidence.bound + slack,
                     "{} {kind} {seed}: {away:.2e}",
                     method.name()
                 );
-                assert!(away <= bound + slack, "{} {kind} {seed}, settled: {away:.2e}", method.name());
+                assert!(
+                    away <= bound + slack,
+                    "{} {kind} {seed}, settled: {away:.2e}",
+                    method.name()
+                );
                 checked += 1;
             }
         }
@@ -313,13 +404,27 @@ fn auto_does_no_more_than_asked() {
     let model = Logistic::new(1.0).fit(&rows).unwrap();
     let gone = [RowId(1000), RowId(1300)];
     let [rough, fine, finest] = [1e-2, 1e-6, 1e-11].map(|tolerance| {
-        let outcome = Auto { tolerance: Some(tolerance) }.forget(&model, &rows, &gone).unwrap();
-        assert!(outcome.evidence.relative_bound <= tolerance.max(1e-10), "{:?}", outcome.evidence);
+        let outcome = Auto {
+            tolerance: Some(tolerance),
+        }
+        .forget(&model, &rows, &gone)
+        .unwrap();
+        assert!(
+            outcome.evidence.relative_bound <= tolerance.max(1e-10),
+            "{:?}",
+            outcome.evidence
+        );
         outcome.evidence
     });
     assert_eq!((rough.iterations, rough.rows_read), (1, 2));
     assert!(fine.rows_read > 2 && fine.iterations <= finest.iterations);
-    assert!(Auto { tolerance: Some(0.0) }.forget(&model, &rows, &gone).is_err());
+    assert!(
+        Auto {
+            tolerance: Some(0.0)
+        }
+        .forget(&model, &rows, &gone)
+        .is_err()
+    );
 }
 
 /// A column that only forgotten rows have comes out at exactly 0.
@@ -332,7 +437,11 @@ fn an_injected_feature_is_forgotten_exactly() {
     let mut y = Vec::new();
     for i in 0..n {
         let mut row: Vec<f64> = (0..d).map(|_| numbers.next()).collect();
-        let class = if row[0] + 0.5 * numbers.next() > 0.0 { 1.0 } else { -1.0 };
+        let class = if row[0] + 0.5 * numbers.next() > 0.0 {
+            1.0
+        } else {
+            -1.0
+        };
         row[d - 1] = if i < 5 { class } else { 0.0 };
         x.extend(row);
         y.push(class);
@@ -342,14 +451,22 @@ fn an_injected_feature_is_forgotten_exactly() {
     for curvature in [true, false] {
         let model = Logistic::new(0.1).curvature(curvature).fit(&rows).unwrap();
         assert!(model.parameters().0[(d - 1, 0)] > 0.1);
-        for method in [&Auto::default() as &dyn Forget<LogisticModel>, &methods::WarmStart] {
+        for method in [
+            &Auto::default() as &dyn Forget<LogisticModel>,
+            &methods::WarmStart,
+        ] {
             let mut after = method.forget(&model, &rows, &gone).unwrap().model;
             assert_eq!(after.parameters().0[(d - 1, 0)], 0.0, "{}", method.name());
             after.settle().unwrap();
             let mut rest = rows.clone();
             rest.remove(&gone).unwrap();
             let again = method.forget(&after, &rest, &[RowId(7)]).unwrap().model;
-            assert_eq!(again.parameters().0[(d - 1, 0)], 0.0, "{} again", method.name());
+            assert_eq!(
+                again.parameters().0[(d - 1, 0)],
+                0.0,
+                "{} again",
+                method.name()
+            );
         }
     }
 }
@@ -367,7 +484,11 @@ fn projection_residual_is_the_projected_newton_step() {
     let mut y = Vec::new();
     for i in 0..n {
         let mut row: Vec<f64> = (0..d).map(|_| numbers.next()).collect();
-        y.push(if row[0] - row[1] + 0.3 * numbers.next() > 0.0 { 1.0 } else { -1.0 });
+        y.push(if row[0] - row[1] + 0.3 * numbers.next() > 0.0 {
+            1.0
+        } else {
+            -1.0
+        });
         if i == 2 {
             (row[0], row[1]) = (3000.0 * y[i], -3000.0 * y[i]);
         }
@@ -399,7 +520,9 @@ fn projection_residual_is_the_projected_newton_step() {
     let svd = Svd::new(removed.as_ref()).unwrap();
     let basis = svd.V().subcols(0, 3);
     let expected = &theta + basis * (basis.transpose() * (&newton - &theta));
-    let outcome = methods::ProjectionResidual::default().forget(&model, &rows, &gone).unwrap();
+    let outcome = methods::ProjectionResidual::default()
+        .forget(&model, &rows, &gone)
+        .unwrap();
     let found = outcome.model.parameters().0;
     assert!(
         (&found - &expected).norm_l2() < 1e-8 * expected.norm_l2(),
@@ -413,16 +536,26 @@ fn projection_residual_is_the_projected_newton_step() {
 fn bad_input_is_refused_and_nothing_is_lost() {
     let x = || Dense::new(vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 1).unwrap();
     let separable = Rows::new(x(), vec![-1.0, -1.0, -1.0, 1.0, 1.0, 1.0], 1).unwrap();
-    assert_eq!(Logistic::new(0.0).fit(&separable).unwrap_err(), Error::Separable);
-    let one_hot =
-        vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+    assert_eq!(
+        Logistic::new(0.0).fit(&separable).unwrap_err(),
+        Error::Separable
+    );
+    let one_hot = vec![
+        1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0,
+    ];
     let three = Rows::new(x(), one_hot, 3).unwrap();
     assert!(Softmax::new(0.0).fit(&three).is_err(), "no finite optimum");
     assert!(Softmax::new(0.1).fit(&three).is_ok());
 
     let single = Rows::new(x(), vec![1.0; 6], 1).unwrap();
     let error = Logistic::new(1.0).fit(&single).unwrap_err();
-    assert_eq!(error, Error::EmptyClass { class: 0, classes: 2 });
+    assert_eq!(
+        error,
+        Error::EmptyClass {
+            class: 0,
+            classes: 2
+        }
+    );
     assert!(error.to_string().contains("no finite optimum"), "{error}");
     assert!(
         Logistic::new(1.0).intercept(false).fit(&single).is_ok(),
@@ -434,14 +567,31 @@ fn bad_input_is_refused_and_nothing_is_lost() {
     let before = parameters(&model);
     for method in Method::all_for(Family::Softmax) {
         let error = method.forget(&model, &lonely, &[RowId(0)]).unwrap_err();
-        assert_eq!(error, Error::EmptyClass { class: 0, classes: 2 }, "{}", method.name());
+        assert_eq!(
+            error,
+            Error::EmptyClass {
+                class: 0,
+                classes: 2
+            },
+            "{}",
+            method.name()
+        );
     }
     assert_eq!(parameters(&model), before);
 
     let numbers = Rows::new(x(), vec![0.5, 1.0, -1.0, 1.0, 1.0, 1.0], 1).unwrap();
-    assert!(matches!(Logistic::new(1.0).fit(&numbers), Err(Error::NotAClass { row: RowId(0), .. })));
-    assert!(matches!(Softmax::new(1.0).fit(&separable), Err(Error::Shape { .. })));
-    assert!(matches!(Logistic::new(1.0).fit(&three), Err(Error::Shape { .. })));
+    assert!(matches!(
+        Logistic::new(1.0).fit(&numbers),
+        Err(Error::NotAClass { row: RowId(0), .. })
+    ));
+    assert!(matches!(
+        Softmax::new(1.0).fit(&separable),
+        Err(Error::Shape { .. })
+    ));
+    assert!(matches!(
+        Logistic::new(1.0).fit(&three),
+        Err(Error::Shape { .. })
+    ));
     for lambda in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(
             Logistic::new(lambda).fit(&separable),
@@ -449,13 +599,30 @@ fn bad_input_is_refused_and_nothing_is_lost() {
         ));
     }
     let weightless = separable.clone().weighted(vec![0.0; 6]).unwrap();
-    assert_eq!(Logistic::new(1.0).fit(&weightless).unwrap_err(), Error::NoWeight);
-    let huge =
-        Rows::new(Dense::new(vec![1e300, -1e300, 1e300, 1.0], 1).unwrap(), vec![1.0, -1.0, -1.0, 1.0], 1);
+    assert_eq!(
+        Logistic::new(1.0).fit(&weightless).unwrap_err(),
+        Error::NoWeight
+    );
+    let huge = Rows::new(
+        Dense::new(vec![1e300, -1e300, 1e300, 1.0], 1).unwrap(),
+        vec![1.0, -1.0, -1.0, 1.0],
+        1,
+    );
     let huge = Logistic::new(1.0).fit(&huge.unwrap());
     assert!(huge.is_err() || parameters(&huge.unwrap()).iter().all(|p| p.is_finite()));
-    assert!(model.predict(&Dense::new(vec![1.0, 2.0], 2).unwrap().into()).is_err());
-    assert!(Newton { steps: 0, measure: false }.forget(&model, &lonely, &[RowId(1)]).is_err());
+    assert!(
+        model
+            .predict(&Dense::new(vec![1.0, 2.0], 2).unwrap().into())
+            .is_err()
+    );
+    assert!(
+        Newton {
+            steps: 0,
+            measure: false
+        }
+        .forget(&model, &lonely, &[RowId(1)])
+        .is_err()
+    );
 }
 
 #[test]
@@ -495,8 +662,14 @@ fn a_wide_model_forgets_without_a_hessian() {
     let mut csr = Csr::<f32>::new(d);
     let mut targets = Vec::new();
     for _ in 0..n {
-        let mut entries: Vec<(u32, f64)> =
-            (0..30).map(|_| (((numbers.next() + 1.0) / 2.0 * d as f64) as u32 % d as u32, 1.0)).collect();
+        let mut entries: Vec<(u32, f64)> = (0..30)
+            .map(|_| {
+                (
+                    ((numbers.next() + 1.0) / 2.0 * d as f64) as u32 % d as u32,
+                    1.0,
+                )
+            })
+            .collect();
         let class = if numbers.next() > 0.0 { 1.0 } else { -1.0 };
         entries.push((if class > 0.0 { 0 } else { 1 }, 1.0));
         entries.sort_by_key(|entry| entry.0);
@@ -505,16 +678,31 @@ fn a_wide_model_forgets_without_a_hessian() {
         targets.push(class);
     }
     let rows = Rows::new(csr, targets, 1).unwrap();
-    let model = Logistic { tolerance: 1e-6, ..Logistic::new(1.0) }.fit(&rows).unwrap();
+    let model = Logistic {
+        tolerance: 1e-6,
+        ..Logistic::new(1.0)
+    }
+    .fit(&rows)
+    .unwrap();
     let gone = [RowId(3), RowId(17)];
-    let truth = Logistic::new(1.0).fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
+    let truth = Logistic::new(1.0)
+        .fit(&rows.filter(|id| !gone.contains(&id)))
+        .unwrap();
     for method in Method::all_for(Family::Softmax) {
         let outcome = method.forget(&model, &rows, &gone).unwrap();
         let away = distance(&outcome.model, &truth);
-        assert!(away <= outcome.evidence.bound + 1e-9, "{}: {away:.2e}", method.name());
+        assert!(
+            away <= outcome.evidence.bound + 1e-9,
+            "{}: {away:.2e}",
+            method.name()
+        );
         assert!(outcome.evidence.precomputed.is_empty());
         let exact = ["retrain", "warm_start", "auto"].contains(&method.name());
-        assert!(!exact || outcome.evidence.relative_bound <= 1e-6, "{}", method.name());
+        assert!(
+            !exact || outcome.evidence.relative_bound <= 1e-6,
+            "{}",
+            method.name()
+        );
     }
 }
 
@@ -522,9 +710,15 @@ fn a_wide_model_forgets_without_a_hessian() {
 fn probabilities_are_those_of_the_scores() {
     for classes in [2, 3] {
         let rows = rows("dense", 50, 3, classes, 6);
-        let model =
-            if classes == 2 { Logistic::new(1.0).fit(&rows) } else { Softmax::new(1.0).fit(&rows) }.unwrap();
-        let x: Features = Dense::new(vec![0.3, -0.5, 0.1, 0.9, 0.2, -0.7], 3).unwrap().into();
+        let model = if classes == 2 {
+            Logistic::new(1.0).fit(&rows)
+        } else {
+            Softmax::new(1.0).fit(&rows)
+        }
+        .unwrap();
+        let x: Features = Dense::new(vec![0.3, -0.5, 0.1, 0.9, 0.2, -0.7], 3)
+            .unwrap()
+            .into();
         let scores = model.predict(&x).unwrap();
         let chances = model.probabilities(&x).unwrap();
         for row in 0..2 {
@@ -551,7 +745,9 @@ fn hold_shards<F>(recipe: F, classes: usize, shards: usize, slices: usize)
 where
     F: Fit<Model = LogisticModel> + Clone + Send + Sync,
 {
-    let probe: Features = Dense::new((0..12).map(|i| (i as f64 * 0.7).sin()).collect(), 4).unwrap().into();
+    let probe: Features = Dense::new((0..12).map(|i| (i as f64 * 0.7).sin()).collect(), 4)
+        .unwrap()
+        .into();
     let rows = rows("dense", 40, 4, classes, 12);
     let gone: Vec<RowId> = rows.ids().step_by(9).collect();
     let case = contract::Case {
@@ -561,7 +757,9 @@ where
         gone: &gone,
         parameters: &|model: &SisaModel<F>| {
             let scores = model.predict(&probe).unwrap();
-            (0..scores.ncols()).flat_map(|c| scores.col_as_slice(c).to_vec()).collect()
+            (0..scores.ncols())
+                .flat_map(|c| scores.col_as_slice(c).to_vec())
+                .collect()
         },
         reload: &|model, _| Ok(model.clone()),
         tolerance: 0.0,
@@ -573,9 +771,14 @@ where
 /// What a check of a model against its rows rests on: the bound is small over its own rows, and not over others.
 #[test]
 fn a_measurement_tells_whether_rows_are_those_of_the_model() {
-    let values: Vec<f64> = (0..120).map(|i| f64::from((i * 37 + 11) % 29) / 14.0 - 1.0).collect();
-    let targets: Vec<f64> = (0..60).map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 }).collect();
-    let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
+    let values: Vec<f64> = (0..120)
+        .map(|i| f64::from((i * 37 + 11) % 29) / 14.0 - 1.0)
+        .collect();
+    let targets: Vec<f64> = (0..60)
+        .map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 })
+        .collect();
+    let rows =
+        |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
     let own = rows(values.clone());
     let mut altered = values.clone();
     altered[17] += 1.0;
@@ -583,18 +786,33 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
         let model = Logistic::new(0.5).curvature(curvature).fit(&own).unwrap();
         let near = model.measured_over(&own).unwrap().relative_bound;
         assert!(near < 1e-8, "{near:e}");
-        let far = model.measured_over(&rows(altered.clone())).unwrap().relative_bound;
+        let far = model
+            .measured_over(&rows(altered.clone()))
+            .unwrap()
+            .relative_bound;
         assert!(far > 1e-3, "{far:e}");
     }
     // With several classes and no Hessian, the intercepts are profiled out of the bound.
-    let classes: Vec<f64> =
-        (0..60).flat_map(|i| (0..3).map(move |c| f64::from(c == (i * 7) % 5 % 3))).collect();
-    let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), classes.clone(), 3).unwrap();
+    let classes: Vec<f64> = (0..60)
+        .flat_map(|i| (0..3).map(move |c| f64::from(c == (i * 7) % 5 % 3)))
+        .collect();
+    let rows =
+        |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), classes.clone(), 3).unwrap();
     for curvature in [true, false] {
-        let model = Softmax::new(0.5).curvature(curvature).fit(&rows(values.clone())).unwrap();
-        let near = model.measured_over(&rows(values.clone())).unwrap().relative_bound;
+        let model = Softmax::new(0.5)
+            .curvature(curvature)
+            .fit(&rows(values.clone()))
+            .unwrap();
+        let near = model
+            .measured_over(&rows(values.clone()))
+            .unwrap()
+            .relative_bound;
         assert!(near < 1e-8, "{near:e}");
         let far = model.measured_over(&rows(altered.clone())).unwrap();
-        assert!(far.relative_bound > 1e-3 && (curvature || far.bound.is_finite()), "{:e}", far.bound);
+        assert!(
+            far.relative_bound > 1e-3 && (curvature || far.bound.is_finite()),
+            "{:e}",
+            far.bound
+        );
     }
 }

@@ -1,6 +1,10 @@
 //! Naive Bayes: the numbers of scikit-learn, and exactness under forgetting.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::{Retrain, Summation, contract};
 use efface::rows::RowStore;
@@ -11,33 +15,51 @@ use efface::{
 use faer::Mat;
 use proptest::prelude::*;
 
-const COUNTS: [f64; 24] =
-    [2., 0., 1., 1., 3., 0., 0., 2., 2., 4., 1., 0., 0., 0., 5., 1., 1., 1., 3., 0., 2., 0., 4., 1.];
+const COUNTS: [f64; 24] = [
+    2., 0., 1., 1., 3., 0., 0., 2., 2., 4., 1., 0., 0., 0., 5., 1., 1., 1., 3., 0., 2., 0., 4., 1.,
+];
 const MEASURES: [f64; 24] = [
-    1000.1, -0.5, 3., 1000.4, 0.7, 3., 999.8, 2.5, 3., 1000.9, -1.25, 3., 1001.3, 4.0, 3., 998.7, 0.1, 3.,
-    1000.0, -2.2, 3., 1002.5, 0.9, 3.,
+    1000.1, -0.5, 3., 1000.4, 0.7, 3., 999.8, 2.5, 3., 1000.9, -1.25, 3., 1001.3, 4.0, 3., 998.7,
+    0.1, 3., 1000.0, -2.2, 3., 1002.5, 0.9, 3.,
 ];
 const CLASSES: [usize; 8] = [0, 1, 2, 0, 2, 1, 0, 1];
 const WEIGHTS: [f64; 8] = [1., 0.5, 2., 1., 3., 1., 0.25, 0.];
 const GONE: [RowId; 2] = [RowId(4), RowId(1)];
 
 fn one_hot(classes: &[usize], count: usize) -> Vec<f64> {
-    classes.iter().flat_map(|&class| (0..count).map(move |c| (c == class) as u8 as f64)).collect()
+    classes
+        .iter()
+        .flat_map(|&class| (0..count).map(move |c| (c == class) as u8 as f64))
+        .collect()
 }
 
 fn eight(values: &[f64], weighted: bool) -> Rows {
-    let rows = Rows::new(Dense::new(values.to_vec(), 3).unwrap(), one_hot(&CLASSES, 3), 3).unwrap();
-    if weighted { rows.weighted(WEIGHTS.to_vec()).unwrap() } else { rows }
+    let rows = Rows::new(
+        Dense::new(values.to_vec(), 3).unwrap(),
+        one_hot(&CLASSES, 3),
+        3,
+    )
+    .unwrap();
+    if weighted {
+        rows.weighted(WEIGHTS.to_vec()).unwrap()
+    } else {
+        rows
+    }
 }
 
 fn flat(table: &Mat<f64>) -> Vec<f64> {
-    (0..table.nrows()).flat_map(|i| (0..table.ncols()).map(move |j| table[(i, j)])).collect()
+    (0..table.nrows())
+        .flat_map(|i| (0..table.ncols()).map(move |j| table[(i, j)]))
+        .collect()
 }
 
 fn near(ours: &[f64], theirs: &[f64]) {
     assert_eq!(ours.len(), theirs.len());
     for (a, b) in ours.iter().zip(theirs) {
-        assert!((a - b).abs() <= 1e-11 * (1.0 + b.abs()), "{ours:?}\n{theirs:?}");
+        assert!(
+            (a - b).abs() <= 1e-11 * (1.0 + b.abs()),
+            "{ours:?}\n{theirs:?}"
+        );
     }
 }
 
@@ -74,8 +96,17 @@ fn multinomial_is_that_of_scikit_learn() {
         ],
     );
     let rows = eight(&COUNTS, true);
-    let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap();
-    near(&after.model.class_prior(), &[0.42857142857142855, 0.19047619047619047, 0.38095238095238093]);
+    let after = Summation
+        .forget(&recipe.fit(&rows).unwrap(), &rows, &GONE)
+        .unwrap();
+    near(
+        &after.model.class_prior(),
+        &[
+            0.42857142857142855,
+            0.19047619047619047,
+            0.38095238095238093,
+        ],
+    );
     near(
         &flat(&after.model.feature_log_prob()),
         &[
@@ -90,7 +121,14 @@ fn multinomial_is_that_of_scikit_learn() {
             -0.7472144018302211,
         ],
     );
-    assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
+    assert_eq!(
+        (
+            after.evidence.bound,
+            after.evidence.rows,
+            after.evidence.rows_read
+        ),
+        (0.0, 6, 2)
+    );
 }
 
 /// scikit-learn 1.9.1, `ComplementNB(alpha=0.5)` on the same rows.
@@ -125,7 +163,9 @@ fn complement_is_that_of_scikit_learn() {
         ],
     );
     let rows = eight(&COUNTS, true);
-    let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap();
+    let after = Summation
+        .forget(&recipe.fit(&rows).unwrap(), &rows, &GONE)
+        .unwrap();
     near(
         &flat(&after.model.feature_log_prob()),
         &[
@@ -151,14 +191,24 @@ fn complement_is_that_of_scikit_learn() {
             7.794454234016308,
         ],
     );
-    assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
+    assert_eq!(
+        (
+            after.evidence.bound,
+            after.evidence.rows,
+            after.evidence.rows_read
+        ),
+        (0.0, 6, 2)
+    );
 }
 
 /// scikit-learn 1.9.1, `BernoulliNB(alpha=0.5, binarize=1.0)` on the same rows.
 #[test]
 fn bernoulli_is_that_of_scikit_learn() {
     let probe: Features = Dense::new(vec![1., 2., 0., 0., 1., 4.], 3).unwrap().into();
-    let recipe = BernoulliNb { alpha: 0.5, threshold: 1.0 };
+    let recipe = BernoulliNb {
+        alpha: 0.5,
+        threshold: 1.0,
+    };
     let model = recipe.fit(&eight(&COUNTS, false)).unwrap();
     near(
         &flat(&model.feature_log_prob()),
@@ -186,7 +236,9 @@ fn bernoulli_is_that_of_scikit_learn() {
         ],
     );
     let rows = eight(&COUNTS, true);
-    let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap();
+    let after = Summation
+        .forget(&recipe.fit(&rows).unwrap(), &rows, &GONE)
+        .unwrap();
     near(
         &flat(&after.model.feature_log_prob()),
         &[
@@ -212,14 +264,25 @@ fn bernoulli_is_that_of_scikit_learn() {
             -3.1214834788595516,
         ],
     );
-    assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
+    assert_eq!(
+        (
+            after.evidence.bound,
+            after.evidence.rows,
+            after.evidence.rows_read
+        ),
+        (0.0, 6, 2)
+    );
 }
 
 /// scikit-learn 1.9.1, `GaussianNB(var_smoothing=1e-3)` on the same rows. The third feature is constant.
 #[test]
 fn gaussian_is_that_of_scikit_learn() {
-    let probe: Features = Dense::new(vec![1000.2, 0.3, 3., 999.5, 2., 3.], 3).unwrap().into();
-    let recipe = GaussianNb { var_smoothing: 1e-3 };
+    let probe: Features = Dense::new(vec![1000.2, 0.3, 3., 999.5, 2., 3.], 3)
+        .unwrap()
+        .into();
+    let recipe = GaussianNb {
+        var_smoothing: 1e-3,
+    };
     let model = recipe.fit(&eight(&MEASURES, true)).unwrap();
     near(&[model.smoothing()], &[0.0034943359375000003]);
     near(
@@ -238,14 +301,27 @@ fn gaussian_is_that_of_scikit_learn() {
     );
     for weighted in [false, true] {
         let rows = eight(&MEASURES, weighted);
-        let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap().model;
+        let after = Summation
+            .forget(&recipe.fit(&rows).unwrap(), &rows, &GONE)
+            .unwrap()
+            .model;
         near(&[after.smoothing()], &[0.0022814583333333337]);
         if weighted {
             continue;
         }
         near(
             &flat(&after.means()),
-            &[1000.3333333333334, -1.3166666666666667, 3.0, 1000.6, 0.5, 3.0, 999.8, 2.5, 3.0],
+            &[
+                1000.3333333333334,
+                -1.3166666666666667,
+                3.0,
+                1000.6,
+                0.5,
+                3.0,
+                999.8,
+                2.5,
+                3.0,
+            ],
         );
         near(
             &flat(&after.variances()),
@@ -279,7 +355,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -304,19 +383,25 @@ fn some(kind: &str, n: usize, d: usize, classes: usize, seed: u64) -> Rows {
         "counts" => {
             let mut table = Csr::<f32>::new(d);
             for row in values.chunks(d) {
-                let entries: Vec<(u32, f64)> =
-                    (0..).zip(row.iter().copied()).filter(|e| e.1 != 0.0).collect();
+                let entries: Vec<(u32, f64)> = (0..)
+                    .zip(row.iter().copied())
+                    .filter(|e| e.1 != 0.0)
+                    .collect();
                 table.push(&entries).unwrap();
             }
             table.into()
         }
-        "single" => Dense::new(values.iter().map(|x| *x as f32).collect(), d).unwrap().into(),
+        "single" => Dense::new(values.iter().map(|x| *x as f32).collect(), d)
+            .unwrap()
+            .into(),
         _ => Dense::new(values, d).unwrap().into(),
     };
     let ids = (0..n as u64).map(|i| RowId(500 + 7 * i)).collect();
     let rows = Rows::with_ids(ids, features, targets, outputs).unwrap();
     if kind == "weighted" {
-        return rows.weighted((0..n).map(|i| [0.1, 1.7, 0.0, 3.3][i % 4]).collect()).unwrap();
+        return rows
+            .weighted((0..n).map(|i| [0.1, 1.7, 0.0, 3.3][i % 4]).collect())
+            .unwrap();
     }
     rows
 }
@@ -334,7 +419,12 @@ fn of_bernoulli(model: &NaiveBayes<BernoulliNb>) -> Vec<f64> {
 }
 
 fn of_gaussian(model: &NaiveBayes<GaussianNb>) -> Vec<f64> {
-    [model.class_prior(), flat(&model.means()), flat(&model.variances())].concat()
+    [
+        model.class_prior(),
+        flat(&model.means()),
+        flat(&model.variances()),
+    ]
+    .concat()
 }
 
 fn reload<M: serde::Serialize + serde::de::DeserializeOwned>(
@@ -347,7 +437,13 @@ fn reload<M: serde::Serialize + serde::de::DeserializeOwned>(
 
 #[test]
 fn all_keep_the_contract() {
-    for (kind, classes) in [("counts", 2), ("counts", 4), ("shares", 3), ("weighted", 2), ("weighted", 3)] {
+    for (kind, classes) in [
+        ("counts", 2),
+        ("counts", 4),
+        ("shares", 3),
+        ("weighted", 2),
+        ("weighted", 3),
+    ] {
         let rows = some(kind, 60, 7, classes, 11);
         let gone: Vec<RowId> = rows.ids().step_by(4).take(11).collect();
         let multinomial = MultinomialNb::default();
@@ -475,7 +571,10 @@ fn a_class_without_rows_is_never_predicted() {
         let left: Vec<RowId> = fitted.rows().ids().skip(1).collect();
         fitted.forget(&Summation, &left).unwrap();
         let scores = fitted.model().predict(probe).unwrap();
-        assert!((0..probe.rows()).all(|slot| scores[(slot, 1)] > scores[(slot, 0)].max(scores[(slot, 2)])));
+        assert!(
+            (0..probe.rows())
+                .all(|slot| scores[(slot, 1)] > scores[(slot, 0)].max(scores[(slot, 2)]))
+        );
         // The class comes back with its rows.
         fitted.learn(&rows.filter(|id| gone.contains(&id))).unwrap();
         assert!(fitted.model().predict(probe).unwrap()[(0, 0)] > -1e300);
@@ -492,7 +591,9 @@ fn a_class_without_rows_is_never_predicted() {
 #[test]
 fn a_constant_feature_stays_constant() {
     let mut numbers = Numbers(3);
-    let values: Vec<f64> = (0..1000).flat_map(|_| [0.1, numbers.next(), 1e5 / 3.0]).collect();
+    let values: Vec<f64> = (0..1000)
+        .flat_map(|_| [0.1, numbers.next(), 1e5 / 3.0])
+        .collect();
     let targets = (0..1000).map(|i| [-1.0, 1.0][i % 2]).collect();
     let rows = Rows::new(Dense::new(values, 3).unwrap(), targets, 1).unwrap();
     let mut fitted = Fitted::new(&GaussianNb::default(), rows).unwrap();
@@ -512,8 +613,13 @@ fn an_amended_row_is_as_if_it_had_been_right_from_the_start() {
     let rows = eight(&COUNTS, false);
     let mut fitted = Fitted::new(&MultinomialNb::default(), rows).unwrap();
     let x = Dense::new(vec![7., 7., 7.], 3).unwrap();
-    fitted.amend(&Rows::with_ids(vec![RowId(3)], x, vec![0., 1., 0.], 3).unwrap()).unwrap();
-    assert_eq!(fitted.model(), &MultinomialNb::default().fit(fitted.rows()).unwrap());
+    fitted
+        .amend(&Rows::with_ids(vec![RowId(3)], x, vec![0., 1., 0.], 3).unwrap())
+        .unwrap();
+    assert_eq!(
+        fitted.model(),
+        &MultinomialNb::default().fit(fitted.rows()).unwrap()
+    );
 }
 
 #[test]
@@ -525,24 +631,52 @@ fn bad_input_is_named() {
     let mut negative = COUNTS.to_vec();
     negative[10] = -4.0;
     let message = refused(negative.clone());
-    assert!(message.contains("row 3, column 1") && !message.contains("-4"), "{message}");
+    assert!(
+        message.contains("row 3, column 1") && !message.contains("-4"),
+        "{message}"
+    );
     negative[10] = 1e80;
     assert!(refused(negative).contains("row 3, column 1"));
     let rows = eight(&COUNTS, false);
     for alpha in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(MultinomialNb { alpha }.fit(&rows).unwrap_err().to_string().contains("alpha"));
+        assert!(
+            MultinomialNb { alpha }
+                .fit(&rows)
+                .unwrap_err()
+                .to_string()
+                .contains("alpha")
+        );
     }
     for var_smoothing in [-1.0, f64::NAN, f64::INFINITY] {
-        assert!(GaussianNb { var_smoothing }.fit(&rows).unwrap_err().to_string().contains("var_smoothing"));
+        assert!(
+            GaussianNb { var_smoothing }
+                .fit(&rows)
+                .unwrap_err()
+                .to_string()
+                .contains("var_smoothing")
+        );
     }
     let weightless = eight(&COUNTS, false).weighted(vec![0.0; 8]).unwrap();
-    assert_eq!(GaussianNb::default().fit(&weightless).unwrap_err(), Error::NoWeight);
+    assert_eq!(
+        GaussianNb::default().fit(&weightless).unwrap_err(),
+        Error::NoWeight
+    );
     let model = MultinomialNb::default().fit(&eight(&COUNTS, true)).unwrap();
     let others: Vec<RowId> = (0..7).map(RowId).collect();
-    let error = Summation.forget(&model, &eight(&COUNTS, true), &others).unwrap_err();
+    let error = Summation
+        .forget(&model, &eight(&COUNTS, true), &others)
+        .unwrap_err();
     assert_eq!(error, Error::NoWeight);
     let narrow: Features = Dense::new(vec![1.0, 2.0], 2).unwrap().into();
-    assert!(matches!(model.predict(&narrow).unwrap_err(), Error::Shape { what: "features", .. }));
-    let damaged = serde_json::to_string(&model).unwrap().replacen("\"width\":3", "\"width\":4", 1);
+    assert!(matches!(
+        model.predict(&narrow).unwrap_err(),
+        Error::Shape {
+            what: "features",
+            ..
+        }
+    ));
+    let damaged = serde_json::to_string(&model)
+        .unwrap()
+        .replacen("\"width\":3", "\"width\":4", 1);
     assert!(serde_json::from_str::<NaiveBayes<MultinomialNb>>(&damaged).is_err());
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use efface::methods::{Newton, WarmStart};
 use efface::{
-    Amend, Csr, Dense, Error, Evidence, Fit, Forget, KMeans, LinearSvm, Logistic, LogisticModel, Method,
-    Model, PoissonRegression, Predict, Recipe, Result, RowId, RowStore, RowView, Rows,
+    Amend, Csr, Dense, Error, Evidence, Fit, Forget, KMeans, LinearSvm, Logistic, LogisticModel,
+    Method, Model, PoissonRegression, Predict, Recipe, Result, RowId, RowStore, RowView, Rows,
 };
 
 /// Rows that a method sees block by block and never all at once.
@@ -22,7 +22,12 @@ struct BlockStore<'a> {
 
 impl<'a> BlockStore<'a> {
     fn new(rows: &'a Rows, block: usize) -> Self {
-        Self { rows, block, passes: AtomicUsize::new(0), fails_in: usize::MAX }
+        Self {
+            rows,
+            block,
+            passes: AtomicUsize::new(0),
+            fails_in: usize::MAX,
+        }
     }
 }
 
@@ -69,7 +74,9 @@ impl RowStore for BlockStore<'_> {
 fn waves(seed: u64) -> impl FnMut() -> f64 {
     let mut state = seed;
     move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((state >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -83,10 +90,12 @@ fn labelled(count: usize, classes: usize, sparse: bool) -> Rows {
     let mut targets = Vec::new();
     let mut weights = Vec::new();
     for row in 0..count {
-        let x: Vec<f64> =
-            (0..width).map(|j| next() * [1.0, 40.0, 0.01][j % 3] + (j == 4) as u8 as f64 * 9.0).collect();
+        let x: Vec<f64> = (0..width)
+            .map(|j| next() * [1.0, 40.0, 0.01][j % 3] + (j == 4) as u8 as f64 * 9.0)
+            .collect();
         let score = x[0] - 0.02 * x[1] + 30.0 * x[2] + 0.8 * next();
-        let class = ((score + 1.5) / 3.0 * classes as f64).clamp(0.0, classes as f64 - 1.0) as usize;
+        let class =
+            ((score + 1.5) / 3.0 * classes as f64).clamp(0.0, classes as f64 - 1.0) as usize;
         if classes == 2 {
             targets.push(if class == 1 { 1.0 } else { -1.0 });
         } else {
@@ -94,7 +103,11 @@ fn labelled(count: usize, classes: usize, sparse: bool) -> Rows {
         }
         weights.push(if row % 7 == 0 { 2.0 } else { 1.0 });
         let place = (row % 20) as u32;
-        let mut pairs = vec![(place, x[0]), (20 + class as u32, 1.0 + next()), (40 + place / 2, next())];
+        let mut pairs = vec![
+            (place, x[0]),
+            (20 + class as u32, 1.0 + next()),
+            (40 + place / 2, next()),
+        ];
         pairs.sort_by_key(|pair| pair.0);
         entries.push(&pairs).unwrap();
         dense.extend(x);
@@ -114,7 +127,9 @@ fn apart(found: &Model, truth: &Model) -> f64 {
     let numbers = |named: efface::models::family::NamedParameters| -> Vec<f64> {
         let vectors = named.vectors.into_iter().flat_map(|(_, values)| values);
         let tables = named.tables.into_iter().flat_map(|(_, table)| {
-            (0..table.ncols()).flat_map(move |c| table.col_as_slice(c).to_vec()).collect::<Vec<_>>()
+            (0..table.ncols())
+                .flat_map(move |c| table.col_as_slice(c).to_vec())
+                .collect::<Vec<_>>()
         });
         vectors.chain(tables).collect()
     };
@@ -129,7 +144,10 @@ fn apart(found: &Model, truth: &Model) -> f64 {
 fn near(name: &str, found: &Model, bound: &Evidence, truth: &Model) {
     let far = apart(found, truth);
     let allowed = bound.relative_bound + truth.evidence().relative_bound;
-    assert!(far <= 1.01 * allowed + 1e-14, "{name}: {far:e} apart, bounds {allowed:e}");
+    assert!(
+        far <= 1.01 * allowed + 1e-14,
+        "{name}: {far:e} apart, bounds {allowed:e}"
+    );
     let tolerance = bound.tolerance.unwrap_or(1e-8);
     assert!(
         bound.relative_bound <= tolerance,
@@ -142,18 +160,49 @@ fn convex() -> Vec<(&'static str, Recipe, Rows)> {
     let counts = {
         let mut next = waves(5);
         let x: Vec<f64> = (0..700 * 4).map(|_| next()).collect();
-        let y = x.chunks(4).map(|x| (x[0] - 0.5 * x[1] + 1.0).exp().round()).collect();
+        let y = x
+            .chunks(4)
+            .map(|x| (x[0] - 0.5 * x[1] + 1.0).exp().round())
+            .collect();
         Rows::new(Dense::new(x, 4).unwrap(), y, 1).unwrap()
     };
     vec![
-        ("logistic", Logistic::new(0.5).into(), labelled(900, 2, false)),
-        ("logistic without a constant", Logistic::new(0.5).intercept(false).into(), labelled(900, 2, false)),
-        ("logistic on two threads", Logistic::new(0.5).threads(2).into(), labelled(900, 2, false)),
-        ("sparse logistic", Logistic::new(0.5).into(), labelled(900, 2, true)),
-        ("softmax", Logistic::new(0.5).softmax().into(), labelled(900, 4, false)),
-        ("sparse softmax", Logistic::new(0.5).softmax().into(), labelled(900, 4, true)),
+        (
+            "logistic",
+            Logistic::new(0.5).into(),
+            labelled(900, 2, false),
+        ),
+        (
+            "logistic without a constant",
+            Logistic::new(0.5).intercept(false).into(),
+            labelled(900, 2, false),
+        ),
+        (
+            "logistic on two threads",
+            Logistic::new(0.5).threads(2).into(),
+            labelled(900, 2, false),
+        ),
+        (
+            "sparse logistic",
+            Logistic::new(0.5).into(),
+            labelled(900, 2, true),
+        ),
+        (
+            "softmax",
+            Logistic::new(0.5).softmax().into(),
+            labelled(900, 4, false),
+        ),
+        (
+            "sparse softmax",
+            Logistic::new(0.5).softmax().into(),
+            labelled(900, 4, true),
+        ),
         ("svm", LinearSvm::new(0.5).into(), labelled(900, 2, false)),
-        ("sparse svm", LinearSvm::new(0.5).into(), labelled(900, 2, true)),
+        (
+            "sparse svm",
+            LinearSvm::new(0.5).into(),
+            labelled(900, 2, true),
+        ),
         ("poisson", PoissonRegression::new(0.1).into(), counts),
     ]
 }
@@ -181,7 +230,12 @@ fn forgets_by_passes_are_those_of_a_refit() {
         let model = recipe.fit_store(&store).unwrap();
         for method in [Method::default(), Method::WarmStart, Method::Retrain] {
             let outcome = model.forget(&method, &store, &gone).unwrap();
-            near(&format!("{name} {}", method.name()), &outcome.model, &outcome.evidence, &truth);
+            near(
+                &format!("{name} {}", method.name()),
+                &outcome.model,
+                &outcome.evidence,
+                &truth,
+            );
         }
         // A hundred rows are more than a kept Hessian takes as they come.
         let many: Vec<RowId> = (100..200).map(RowId).collect();
@@ -203,12 +257,24 @@ fn rows_that_join_and_rows_that_change_are_read_with_the_others() {
         let mut changed = rows.filter(|id| ![5, 300, 600].contains(&id.0));
         let content = Rows::read(&rows, &[6, 301, 601].map(RowId)).unwrap();
         let table = content.table().into_owned();
-        let targets: Vec<f64> = content.iter().flat_map(|row| row.targets.to_vec()).collect();
-        let corrected =
-            Rows::with_ids([5, 300, 600].map(RowId).to_vec(), table, targets, rows.outputs()).unwrap();
+        let targets: Vec<f64> = content
+            .iter()
+            .flat_map(|row| row.targets.to_vec())
+            .collect();
+        let corrected = Rows::with_ids(
+            [5, 300, 600].map(RowId).to_vec(),
+            table,
+            targets,
+            rows.outputs(),
+        )
+        .unwrap();
         changed.append(&corrected).unwrap();
         let truth = recipe.fit(&changed).unwrap();
-        let amended = recipe.fit(&rows).unwrap().amend(&BlockStore::new(&rows, 90), &corrected).unwrap();
+        let amended = recipe
+            .fit(&rows)
+            .unwrap()
+            .amend(&BlockStore::new(&rows, 90), &corrected)
+            .unwrap();
         near(name, &amended.model, &amended.evidence, &truth);
     }
 }
@@ -221,11 +287,20 @@ fn classifiers_without_a_hessian_go_by_passes_too() {
     let truth = recipe.fit(&rows.filter(|id| id != RowId(7))).unwrap();
     let store = BlockStore::new(&rows, 128);
     let model = recipe.fit_store(&store).unwrap();
-    near("fit", &model, &model.evidence(), &recipe.fit(&rows).unwrap());
-    let outcome = model.forget(&Method::default(), &store, &[RowId(7)]).unwrap();
+    near(
+        "fit",
+        &model,
+        &model.evidence(),
+        &recipe.fit(&rows).unwrap(),
+    );
+    let outcome = model
+        .forget(&Method::default(), &store, &[RowId(7)])
+        .unwrap();
     near("forget", &outcome.model, &outcome.evidence, &truth);
     let classifier = model.get::<LogisticModel>().unwrap();
-    let newton = Newton::default().forget(classifier, &store, &[RowId(7)]).unwrap();
+    let newton = Newton::default()
+        .forget(classifier, &store, &[RowId(7)])
+        .unwrap();
     assert!(newton.evidence.relative_bound.is_finite());
     WarmStart.forget(classifier, &store, &[RowId(7)]).unwrap();
 }
@@ -234,8 +309,9 @@ fn classifiers_without_a_hessian_go_by_passes_too() {
 fn clusters_of_passes_are_those_of_memory_to_the_bit() {
     let mut next = waves(11);
     // More points than are summed by themselves, and a last piece that is not full.
-    let x: Vec<f64> =
-        (0..9500).flat_map(|row| [next() + f64::from(row % 3) * 4.0, next() * 0.3, next()]).collect();
+    let x: Vec<f64> = (0..9500)
+        .flat_map(|row| [next() + f64::from(row % 3) * 4.0, next() * 0.3, next()])
+        .collect();
     let rows = Rows::new(Dense::new(x, 3).unwrap(), vec![0.0; 9500], 1).unwrap();
     for recipe in [KMeans::quantised(5, 0.05), KMeans::divided(5, 1, 4)] {
         let whole = recipe.fit(&rows).unwrap();
@@ -249,11 +325,18 @@ fn clusters_of_passes_are_those_of_memory_to_the_bit() {
             let truth = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
             let outcome = model.forget(&Method::default(), &store, &gone).unwrap();
             assert_eq!(apart(&outcome.model, &truth), 0.0);
-            assert_eq!(outcome.model.predict(&rows.table()).unwrap(), truth.predict(&rows.table()).unwrap());
+            assert_eq!(
+                outcome.model.predict(&rows.table()).unwrap(),
+                truth.predict(&rows.table()).unwrap()
+            );
         }
         let old = rows.filter(|id| id.0 < 9000);
         let late = rows.filter(|id| id.0 >= 9000);
-        let learned = recipe.fit(&old).unwrap().learn(&BlockStore::new(&old, 700), &late).unwrap();
+        let learned = recipe
+            .fit(&old)
+            .unwrap()
+            .learn(&BlockStore::new(&old, 700), &late)
+            .unwrap();
         assert_eq!(apart(&learned.model, &recipe.fit(&rows).unwrap()), 0.0);
     }
 }
@@ -264,16 +347,29 @@ fn a_store_that_fails_in_any_pass_ends_the_work_with_its_error() {
         let counted = BlockStore::new(&rows, 100);
         recipe.fit_store(&counted).unwrap();
         for pass in 0..counted.passes.load(Ordering::Relaxed) {
-            let store = BlockStore { fails_in: pass, ..BlockStore::new(&rows, 100) };
+            let store = BlockStore {
+                fails_in: pass,
+                ..BlockStore::new(&rows, 100)
+            };
             let error = recipe.fit_store(&store).unwrap_err();
-            assert_eq!(error, Error::Damaged("a block could not be read".into()), "{name}, pass {pass}");
+            assert_eq!(
+                error,
+                Error::Damaged("a block could not be read".into()),
+                "{name}, pass {pass}"
+            );
         }
     }
     let clusters = KMeans::quantised(3, 0.05);
     let rows = labelled(300, 2, false);
-    let store = BlockStore { fails_in: 2, ..BlockStore::new(&rows, 100) };
+    let store = BlockStore {
+        fails_in: 2,
+        ..BlockStore::new(&rows, 100)
+    };
     assert!(matches!(clusters.fit_store(&store), Err(Error::Damaged(_))));
     // What needs all rows at once says so.
     let ridge: Recipe = efface::Ridge::new(1.0).into();
-    assert_eq!(ridge.fit_store(&BlockStore::new(&rows, 100)).unwrap_err(), Error::BeyondMemory { rows: 300 });
+    assert_eq!(
+        ridge.fit_store(&BlockStore::new(&rows, 100)).unwrap_err(),
+        Error::BeyondMemory { rows: 300 }
+    );
 }

@@ -1,13 +1,17 @@
 //! Support vector machines and Poisson regression: what they forget, and what their bounds are worth.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::contract;
 use efface::models::penalised::{Penalised, PenalisedLoss};
 use efface::rows::RowStore;
 use efface::{
-    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, LinearSvm, Method, Model, PenalisedModel,
-    PoissonRegression, Recipe, RowId, Rows,
+    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, LinearSvm, Method, Model,
+    PenalisedModel, PoissonRegression, Recipe, RowId, Rows,
 };
 
 /// A small generator, so that the cases do not depend on any crate's stream.
@@ -15,7 +19,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -32,8 +39,12 @@ fn rows(kind: &str, count: usize, width: usize, classes: usize) -> Rows {
                 value => value,
             })
             .collect();
-        let score =
-            row.iter().enumerate().map(|(at, x)| x * ((at % 5) as f64 - 2.0)).sum::<f64>() + numbers.next();
+        let score = row
+            .iter()
+            .enumerate()
+            .map(|(at, x)| x * ((at % 5) as f64 - 2.0))
+            .sum::<f64>()
+            + numbers.next();
         match classes {
             0 => targets.push((score.exp() + 0.3).floor()),
             2 => targets.push(if score > 0.0 { 1.0 } else { -1.0 }),
@@ -54,8 +65,10 @@ fn rows(kind: &str, count: usize, width: usize, classes: usize) -> Rows {
     let features: Features = if kind == "sparse" {
         let mut table = Csr::<f64>::new(width);
         for row in values.chunks(width) {
-            let entries: Vec<(u32, f64)> =
-                (0..).zip(row.iter().copied()).filter(|(_, value)| *value != 0.0).collect();
+            let entries: Vec<(u32, f64)> = (0..)
+                .zip(row.iter().copied())
+                .filter(|(_, value)| *value != 0.0)
+                .collect();
             table.push(&entries).unwrap();
         }
         table.into()
@@ -64,7 +77,9 @@ fn rows(kind: &str, count: usize, width: usize, classes: usize) -> Rows {
     };
     let rows = Rows::new(features, targets, outputs).unwrap();
     if kind == "weighted" {
-        return rows.weighted((0..count).map(|at| [1.0, 0.25, 3.0][at % 3]).collect()).unwrap();
+        return rows
+            .weighted((0..count).map(|at| [1.0, 0.25, 3.0][at % 3]).collect())
+            .unwrap();
     }
     rows
 }
@@ -76,7 +91,11 @@ fn flat<L: PenalisedLoss>(model: &PenalisedModel<L>) -> Vec<f64> {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 fn reload<L: PenalisedLoss>(
@@ -115,11 +134,21 @@ fn every_method_keeps_the_contract() {
             for classes in [2, 3] {
                 let rows = rows(kind, 90, 6, classes);
                 let recipe = LinearSvm::new(0.5).intercept(intercept);
-                hold(Family::LinearSvm, recipe, &rows, &format!("{kind} svm {intercept} {classes}"));
+                hold(
+                    Family::LinearSvm,
+                    recipe,
+                    &rows,
+                    &format!("{kind} svm {intercept} {classes}"),
+                );
             }
             let rows = rows(kind, 90, 6, 0);
             let recipe = PoissonRegression::new(0.05).intercept(intercept);
-            hold(Family::Poisson, recipe, &rows, &format!("{kind} poisson {intercept}"));
+            hold(
+                Family::Poisson,
+                recipe,
+                &rows,
+                &format!("{kind} poisson {intercept}"),
+            );
         }
     }
 }
@@ -132,8 +161,15 @@ fn bound_holds<L: PenalisedLoss>(recipe: Penalised<L>, rows: &Rows) {
         let outcome = newton.forget(&model, rows, &gone).unwrap();
         let truth = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
         let apart = distance(&flat(&outcome.model), &flat(&truth));
-        assert!(apart <= outcome.evidence.bound, "{apart} and {}", outcome.evidence.bound);
-        assert!(outcome.evidence.bound.is_finite() && outcome.evidence.rows_read == rows.len() - gone.len());
+        assert!(
+            apart <= outcome.evidence.bound,
+            "{apart} and {}",
+            outcome.evidence.bound
+        );
+        assert!(
+            outcome.evidence.bound.is_finite()
+                && outcome.evidence.rows_read == rows.len() - gone.len()
+        );
         let exact = Method::default().forget(&model, rows, &gone).unwrap();
         assert!(distance(&flat(&exact.model), &flat(&truth)) < 1e-9);
         assert!(exact.evidence.relative_bound < 1e-6, "{:?}", exact.evidence);
@@ -161,7 +197,9 @@ fn rows_that_join_and_change_are_those_of_a_fit() {
 fn wide_models_take_the_same_steps_without_a_hessian() {
     let narrow = rows("sparse", 80, 40, 2);
     let mut wide = Csr::<f64>::new(3000);
-    narrow.iter().for_each(|row| wide.push(&row.features.entries()).unwrap());
+    narrow
+        .iter()
+        .for_each(|row| wide.push(&row.features.entries()).unwrap());
     let wide = narrow.with_features(wide).unwrap();
     let recipe = LinearSvm::new(0.3);
     let (narrow, constant) = recipe.fit(&narrow).unwrap().parameters();
@@ -169,22 +207,40 @@ fn wide_models_take_the_same_steps_without_a_hessian() {
     assert!(distance(narrow.col_as_slice(0), &wide.col_as_slice(0)[..40]) < 1e-7);
     assert!((constant[0] - other[0]).abs() < 1e-7);
     // A column that no row has is 0, and not nearly so.
-    assert!(wide.col_as_slice(0)[40..].iter().all(|weight| *weight == 0.0));
+    assert!(
+        wide.col_as_slice(0)[40..]
+            .iter()
+            .all(|weight| *weight == 0.0)
+    );
 }
 
 #[test]
 fn what_cannot_be_fitted_is_refused() {
-    let table =
-        |targets: Vec<f64>| Rows::new(Dense::new(vec![1.0, 2.0, 3.0], 1).unwrap(), targets, 1).unwrap();
-    assert!(matches!(LinearSvm::new(1.0).fit(&table(vec![0.0, 1.0, 1.0])), Err(Error::NotAClass { .. })));
+    let table = |targets: Vec<f64>| {
+        Rows::new(Dense::new(vec![1.0, 2.0, 3.0], 1).unwrap(), targets, 1).unwrap()
+    };
+    assert!(matches!(
+        LinearSvm::new(1.0).fit(&table(vec![0.0, 1.0, 1.0])),
+        Err(Error::NotAClass { .. })
+    ));
     assert!(matches!(
         PoissonRegression::new(1.0).fit(&table(vec![0.0, -1.0, 1.0])),
         Err(Error::NotAClass { .. })
     ));
-    let error = PoissonRegression::new(1.0).fit(&table(vec![0.0; 3])).unwrap_err();
+    let error = PoissonRegression::new(1.0)
+        .fit(&table(vec![0.0; 3]))
+        .unwrap_err();
     assert!(error.to_string().contains("all targets are 0"), "{error}");
-    assert!(PoissonRegression::new(1.0).intercept(false).fit(&table(vec![0.0; 3])).is_ok());
+    assert!(
+        PoissonRegression::new(1.0)
+            .intercept(false)
+            .fit(&table(vec![0.0; 3]))
+            .is_ok()
+    );
     for lambda in [0.0, -1.0, f64::NAN] {
-        assert!(matches!(LinearSvm::new(lambda).fit(&table(vec![1.0; 3])), Err(Error::Parameter { .. })));
+        assert!(matches!(
+            LinearSvm::new(lambda).fit(&table(vec![1.0; 3])),
+            Err(Error::Parameter { .. })
+        ));
     }
 }

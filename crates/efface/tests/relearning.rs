@@ -4,11 +4,18 @@
 
 use efface::eval::{LinearRelearning, RELEARNING_LIMIT, Relearning};
 use efface::synthetic::LinearProblem;
-use efface::{Csr, Dense, Error, Fit, GaussianNb, Logistic, Model, Recipe, Ridge, RowId, Rows, Softmax};
+use efface::{
+    Csr, Dense, Error, Fit, GaussianNb, Logistic, Model, Recipe, Ridge, RowId, Rows, Softmax,
+};
 
 /// Rows of a linear problem whose targets are numbers, two classes or three.
 fn rows(n: usize, width: usize, classes: usize) -> Rows {
-    let problem = LinearProblem { rows: n, width, seed: 5 }.generate();
+    let problem = LinearProblem {
+        rows: n,
+        width,
+        seed: 5,
+    }
+    .generate();
     let spread = (problem.y.iter().map(|y| y * y).sum::<f64>() / n as f64).sqrt();
     let outputs = if classes > 2 { 3 } else { 1 };
     let targets = problem.y.iter().flat_map(|y| match classes {
@@ -33,29 +40,67 @@ fn measured(recipe: &Recipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning> {
     let after = |method: &str| -> Model {
         match method {
             "before" => before.clone(),
-            method => before.forget(&method.parse().unwrap(), rows, &gone).unwrap().model,
+            method => {
+                before
+                    .forget(&method.parse().unwrap(), rows, &gone)
+                    .unwrap()
+                    .model
+            }
         }
     };
-    methods.iter().map(|method| relearning.measure(&after(method)).unwrap()).collect()
+    methods
+        .iter()
+        .map(|method| relearning.measure(&after(method)).unwrap())
+        .collect()
 }
 
 #[test]
 fn who_did_not_forget_relearns_faster_than_the_retrained_model() {
     // One Newton step of a classifier overshoots a little here; the influence update of ridge stops short.
     for (recipe, classes, exact, partial, range) in [
-        (Recipe::new(Ridge::new(0.1)), 0, "exact", "influence", 0.2..1.0),
-        (Recipe::new(Logistic::new(0.5)), 2, "warm_start", "newton", 0.8..1.2),
-        (Recipe::new(Softmax::new(0.5)), 3, "warm_start", "newton", 0.8..1.2),
+        (
+            Recipe::new(Ridge::new(0.1)),
+            0,
+            "exact",
+            "influence",
+            0.2..1.0,
+        ),
+        (
+            Recipe::new(Logistic::new(0.5)),
+            2,
+            "warm_start",
+            "newton",
+            0.8..1.2,
+        ),
+        (
+            Recipe::new(Softmax::new(0.5)),
+            3,
+            "warm_start",
+            "newton",
+            0.8..1.2,
+        ),
     ] {
-        let found = measured(&recipe, &rows(120, 20, classes), &["before", exact, partial, "retrain"]);
-        let [before, exact, partial, retrained] = found.as_slice() else { panic!("four were asked for") };
+        let found = measured(
+            &recipe,
+            &rows(120, 20, classes),
+            &["before", exact, partial, "retrain"],
+        );
+        let [before, exact, partial, retrained] = found.as_slice() else {
+            panic!("four were asked for")
+        };
         // Nothing was forgotten: nothing is to be learned again.
         assert_eq!((before.steps, before.ratio), (Some(0), Some(0.0)));
         assert_eq!(retrained.ratio, Some(1.0), "{retrained:?}");
         assert!(retrained.retrained_steps.unwrap() >= 64, "{retrained:?}");
-        assert!((exact.ratio.unwrap() - 1.0).abs() <= 1.0 / 64.0, "{exact:?}");
+        assert!(
+            (exact.ratio.unwrap() - 1.0).abs() <= 1.0 / 64.0,
+            "{exact:?}"
+        );
         assert!(range.contains(&partial.ratio.unwrap()), "{partial:?}");
-        assert!(retrained.start_loss > retrained.target_loss, "the rows had taught the model something");
+        assert!(
+            retrained.start_loss > retrained.target_loss,
+            "the rows had taught the model something"
+        );
     }
 }
 
@@ -67,7 +112,8 @@ fn units_do_not_matter() {
         let mut values = Vec::new();
         plain.iter().for_each(|row| {
             let mut line = vec![0.0; 6];
-            row.features.each(|column, value| line[column] = value * 8f64.powi(column as i32));
+            row.features
+                .each(|column, value| line[column] = value * 8f64.powi(column as i32));
             values.extend(line);
         });
         let targets = plain.iter().flat_map(|row| row.targets.to_vec()).collect();
@@ -77,14 +123,19 @@ fn units_do_not_matter() {
     let recipe = Recipe::new(Logistic::new(1e-9));
     let one = measured(&recipe, &plain, &["newton"]);
     let other = measured(&recipe, &scaled, &["newton"]);
-    assert!((one[0].ratio.unwrap() - other[0].ratio.unwrap()).abs() <= 2.0 / 64.0, "{one:?} {other:?}");
+    assert!(
+        (one[0].ratio.unwrap() - other[0].ratio.unwrap()).abs() <= 2.0 / 64.0,
+        "{one:?} {other:?}"
+    );
 }
 
 #[test]
 fn sparse_rows_and_models_without_an_intercept_count_the_same_steps() {
     let dense = rows(60, 5, 0);
     let mut table = Csr::<f64>::new(5);
-    dense.iter().for_each(|row| table.push(&row.features.entries()).unwrap());
+    dense
+        .iter()
+        .for_each(|row| table.push(&row.features.entries()).unwrap());
     let targets = dense.iter().flat_map(|row| row.targets.to_vec()).collect();
     let sparse = Rows::new(table, targets, 1).unwrap();
     for intercept in [false, true] {
@@ -101,7 +152,16 @@ fn models_that_are_not_trained_by_gradients_are_refused() {
     let recipe = Recipe::new(GaussianNb::default());
     let model = recipe.fit(&rows).unwrap();
     let refused = LinearRelearning::new(&recipe, &model, &model, &rows).unwrap_err();
-    assert!(matches!(&refused, Error::Unsupported { method: "relearning", .. }), "{refused}");
+    assert!(
+        matches!(
+            &refused,
+            Error::Unsupported {
+                method: "relearning",
+                ..
+            }
+        ),
+        "{refused}"
+    );
     let ridge = Recipe::new(Ridge::new(1.0));
     assert!(LinearRelearning::new(&ridge, &model, &model, &rows).is_err());
 }

@@ -5,8 +5,8 @@
 
 use efface::methods::Auto;
 use efface::{
-    Amend, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Model, Recipe, Ridge, RidgeModel, RowId,
-    Rows, Softmax,
+    Amend, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Model, Recipe, Ridge,
+    RidgeModel, RowId, Rows, Softmax,
 };
 
 /// No number is as near as this: a tolerance that every bound misses.
@@ -16,7 +16,9 @@ const NEVER: f64 = 1e-300;
 #[track_caller]
 fn holds_to_the_rule(evidence: &Evidence) {
     let within = evidence.bound.is_finite()
-        && evidence.tolerance.is_some_and(|tolerance| evidence.relative_bound <= tolerance);
+        && evidence
+            .tolerance
+            .is_some_and(|tolerance| evidence.relative_bound <= tolerance);
     assert!(evidence.claim() != Claim::Exact || within, "{evidence:?}");
 }
 
@@ -26,16 +28,26 @@ fn with_huge_row(size: f64) -> Rows {
     let mut targets = Vec::new();
     for at in 0..50 {
         let scale = if at == 49 { size } else { 1.0 };
-        features.extend([(f64::from(at) * 0.37).sin() * scale, (f64::from(at) * 0.71).cos() * scale]);
+        features.extend([
+            (f64::from(at) * 0.37).sin() * scale,
+            (f64::from(at) * 0.71).cos() * scale,
+        ]);
         targets.push((f64::from(at) * 0.53).sin());
     }
     Rows::new(Dense::new(features, 2).unwrap(), targets, 1).unwrap()
 }
 
 fn parameters(model: &Model) -> Vec<f64> {
-    let Some(model) = model.get::<RidgeModel>() else { return Vec::new() };
+    let Some(model) = model.get::<RidgeModel>() else {
+        return Vec::new();
+    };
     let (coefficients, constants) = model.parameters();
-    coefficients.col_as_slice(0).iter().chain(&constants).copied().collect()
+    coefficients
+        .col_as_slice(0)
+        .iter()
+        .chain(&constants)
+        .copied()
+        .collect()
 }
 
 #[test]
@@ -45,16 +57,24 @@ fn a_huge_row_is_forgotten_exactly_or_not_called_exact() {
             let rows = with_huge_row(size);
             let recipe = Recipe::new(Ridge::new(1.0).intercept(true).form(form));
             // A refusal claims nothing.
-            let Ok(model) = recipe.fit(&rows) else { continue };
+            let Ok(model) = recipe.fit(&rows) else {
+                continue;
+            };
             let truth = parameters(&recipe.fit(&rows.filter(|id| id != RowId(49))).unwrap());
             let norm = truth.iter().map(|x| x * x).sum::<f64>().sqrt();
             for method in ["auto", "exact", "newton", "summation", "retrain"] {
-                let Ok(outcome) = model.forget(&method.parse().unwrap(), &rows, &[RowId(49)]) else {
+                let Ok(outcome) = model.forget(&method.parse().unwrap(), &rows, &[RowId(49)])
+                else {
                     continue;
                 };
                 holds_to_the_rule(&outcome.evidence);
                 let found = parameters(&outcome.model);
-                let far = found.iter().zip(&truth).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                let far = found
+                    .iter()
+                    .zip(&truth)
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum::<f64>()
+                    .sqrt();
                 let exact = outcome.evidence.claim() == Claim::Exact;
                 assert!(
                     !exact || far <= 1e-9 * norm,
@@ -62,7 +82,11 @@ fn a_huge_row_is_forgotten_exactly_or_not_called_exact() {
                     far / norm
                 );
                 // The rows that are left are tame, so that retraining, if nothing before it, makes the claim good.
-                assert!(exact, "{method}, {form:?}, {size:e}: {:?}", outcome.evidence);
+                assert!(
+                    exact,
+                    "{method}, {form:?}, {size:e}: {:?}",
+                    outcome.evidence
+                );
             }
         }
     }
@@ -80,9 +104,14 @@ fn many_classes_are_trained_on_to_a_bound_or_not_called_exact() {
     let rows = Rows::new(Dense::new(features, 6).unwrap(), targets, classes).unwrap();
     let model = Recipe::new(Softmax::new(1e-3)).fit(&rows).unwrap();
     for method in ["warm_start", "retrain", "auto"] {
-        let outcome = model.forget(&method.parse().unwrap(), &rows, &[RowId(5), RowId(26)]).unwrap();
+        let outcome = model
+            .forget(&method.parse().unwrap(), &rows, &[RowId(5), RowId(26)])
+            .unwrap();
         holds_to_the_rule(&outcome.evidence);
-        assert!(outcome.evidence.tolerance.is_some(), "{method} aims at a distance");
+        assert!(
+            outcome.evidence.tolerance.is_some(),
+            "{method} aims at a distance"
+        );
     }
 }
 
@@ -101,23 +130,51 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
                 continue;
             }
             let evidence = outcome.unwrap().evidence;
-            assert_eq!((evidence.claim(), evidence.promise), (Claim::Approximate, Claim::Exact), "{method}");
-            assert!(evidence.tolerance_missed() && evidence.relative_bound < 1e-9, "{method}: {evidence:?}");
+            assert_eq!(
+                (evidence.claim(), evidence.promise),
+                (Claim::Approximate, Claim::Exact),
+                "{method}"
+            );
+            assert!(
+                evidence.tolerance_missed() && evidence.relative_bound < 1e-9,
+                "{method}: {evidence:?}"
+            );
             if method != "retrain" {
-                assert!(evidence.reason.unwrap().contains("after retraining"), "{method}");
+                assert!(
+                    evidence.reason.unwrap().contains("after retraining"),
+                    "{method}"
+                );
             }
         }
         let learned = recipe.fit(&rest).unwrap().learn(&rest, &some).unwrap();
-        assert_eq!((learned.evidence.claim(), learned.evidence.learned), (Claim::Approximate, 3));
-        assert_eq!((learned.evidence.method.as_str(), learned.model.rows()), ("learn", 50));
+        assert_eq!(
+            (learned.evidence.claim(), learned.evidence.learned),
+            (Claim::Approximate, 3)
+        );
+        assert_eq!(
+            (learned.evidence.method.as_str(), learned.model.rows()),
+            ("learn", 50)
+        );
         let amended = model.amend(&rows, &some).unwrap();
         assert!(amended.evidence.tolerance_missed());
-        assert_eq!((amended.evidence.method.as_str(), amended.model.rows()), ("amend", 50));
-        let asked = Auto { tolerance: Some(NEVER) }.into();
-        assert!(matches!(model.forget(&asked, &rows, &[RowId(4)]), Err(Error::Unsupported { .. })));
+        assert_eq!(
+            (amended.evidence.method.as_str(), amended.model.rows()),
+            ("amend", 50)
+        );
+        let asked = Auto {
+            tolerance: Some(NEVER),
+        }
+        .into();
+        assert!(matches!(
+            model.forget(&asked, &rows, &[RowId(4)]),
+            Err(Error::Unsupported { .. })
+        ));
         // A request for nothing says where the model stands, and changes nothing.
         let nothing = model.forget(&Method::default(), &rows, &[]).unwrap();
-        assert_eq!((nothing.evidence.rows_read, parameters(&nothing.model)), (0, parameters(&model)));
+        assert_eq!(
+            (nothing.evidence.rows_read, parameters(&nothing.model)),
+            (0, parameters(&model))
+        );
         assert!(nothing.evidence.tolerance_missed());
     }
 }
@@ -127,7 +184,9 @@ fn a_claim_follows_the_bound_when_changes_are_folded_in() {
     let rows = with_huge_row(1.0);
     let recipe = Recipe::new(Ridge::new(1.0).tolerance(NEVER));
     let model = recipe.fit(&rows).unwrap();
-    let mut outcome = model.forget(&Method::default(), &rows, &[RowId(4)]).unwrap();
+    let mut outcome = model
+        .forget(&Method::default(), &rows, &[RowId(4)])
+        .unwrap();
     outcome.evidence.tolerance = Some(1.0);
     assert_eq!(outcome.evidence.claim(), Claim::Exact);
     outcome.evidence.tolerance = Some(NEVER);
@@ -135,9 +194,14 @@ fn a_claim_follows_the_bound_when_changes_are_folded_in() {
     outcome.model.update_evidence(&mut outcome.evidence);
     assert_eq!(outcome.evidence.claim(), Claim::Approximate);
     // A model in memory settles by itself, with the same result.
-    let mut fitted = Fitted::new(&Ridge::new(1.0).tolerance(NEVER), rows).unwrap().settle_after(1);
+    let mut fitted = Fitted::new(&Ridge::new(1.0).tolerance(NEVER), rows)
+        .unwrap()
+        .settle_after(1);
     let evidence = fitted.forget(&efface::methods::Exact, &[RowId(4)]).unwrap();
-    assert_eq!((evidence.claim(), evidence.tolerance_missed()), (Claim::Approximate, true));
+    assert_eq!(
+        (evidence.claim(), evidence.tolerance_missed()),
+        (Claim::Approximate, true)
+    );
 }
 
 #[test]
@@ -145,8 +209,17 @@ fn a_method_that_aims_at_no_distance_misses_none() {
     let rows = with_huge_row(1.0);
     let model = Recipe::new(Ridge::new(1e-3)).fit(&rows).unwrap();
     for method in ["influence", "projection_residual"] {
-        let evidence = model.forget(&method.parse().unwrap(), &rows, &[RowId(4)]).unwrap().evidence;
-        assert_eq!((evidence.claim(), evidence.tolerance), (Claim::Approximate, None));
-        assert!(!evidence.tolerance_missed() && evidence.relative_bound > 1e-9, "{method}");
+        let evidence = model
+            .forget(&method.parse().unwrap(), &rows, &[RowId(4)])
+            .unwrap()
+            .evidence;
+        assert_eq!(
+            (evidence.claim(), evidence.tolerance),
+            (Claim::Approximate, None)
+        );
+        assert!(
+            !evidence.tolerance_missed() && evidence.relative_bound > 1e-9,
+            "{method}"
+        );
     }
 }

@@ -1,8 +1,13 @@
 //! Scores are scikit-learn's. The figures below were printed by scikit-learn 1.9.1 with numpy 2.4.6 for the same formulas.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::models::ScoreKind;
-use efface::scores::{PENALTY_CANDIDATES, QualityScores, ScoreTally, choose_penalty, probabilities};
+use efface::scores::{
+    PENALTY_CANDIDATES, QualityScores, ScoreTally, choose_penalty, probabilities,
+};
 use efface::synthetic::LinearProblem;
 use efface::{Classes, Dense, Fit, Form, Logistic, Predict, Recipe, Ridge, Rows};
 
@@ -21,7 +26,10 @@ fn names(count: usize) -> Classes {
 }
 
 fn near(found: f64, expected: f64) {
-    assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+    assert!(
+        (found - expected).abs() < 1e-12,
+        "{found} is not {expected}"
+    );
 }
 
 #[test]
@@ -38,12 +46,23 @@ fn three_classes() {
     near(found.log_loss.unwrap(), 0.836_585_474_781_279_3);
     near(found.auc.unwrap(), 0.801_527_777_777_777_7);
     near(found.macro_f1, 0.503_927_761_903_707_1);
-    let f1 = [0.510_067_114_093_959_8, 0.506_666_666_666_666_7, 0.495_049_504_950_495_05];
-    found.per_class.iter().zip(f1).for_each(|(class, expected)| near(class.f1, expected));
+    let f1 = [
+        0.510_067_114_093_959_8,
+        0.506_666_666_666_666_7,
+        0.495_049_504_950_495_05,
+    ];
+    found
+        .per_class
+        .iter()
+        .zip(f1)
+        .for_each(|(class, expected)| near(class.f1, expected));
     near(found.per_class[2].recall, 0.625);
     near(found.baseline_accuracy, 0.4);
     // Shares of 80, 80 and 40 rows.
-    near(found.baseline_log_loss.unwrap(), -(0.8 * 0.4_f64.ln() + 0.2 * 0.2_f64.ln()));
+    near(
+        found.baseline_log_loss.unwrap(),
+        -(0.8 * 0.4_f64.ln() + 0.2 * 0.2_f64.ln()),
+    );
 }
 
 #[test]
@@ -79,7 +98,11 @@ fn numbers_far_from_zero() {
 
 #[test]
 fn what_has_no_figure_has_none() {
-    assert!(ScoreTally::numbers(ScoreKind::Values, &["y".into()]).finish().is_none());
+    assert!(
+        ScoreTally::numbers(ScoreKind::Values, &["y".into()])
+            .finish()
+            .is_none()
+    );
     let mut constant = ScoreTally::numbers(ScoreKind::Values, &["y".into()]);
     constant.push(&[1.5], &[2.0]);
     constant.push(&[2.0], &[2.0]);
@@ -94,14 +117,23 @@ fn what_has_no_figure_has_none() {
     let found = ridge.finish().unwrap();
     assert_eq!(found.unknown_classes, 1);
     let found = found.classes.unwrap();
-    assert_eq!((found.log_loss, found.auc, found.accuracy), (None, None, 0.5));
+    assert_eq!(
+        (found.log_loss, found.auc, found.accuracy),
+        (None, None, 0.5)
+    );
     // A sure and wrong answer costs as much as in scikit-learn, and no more.
     let mut sure = ScoreTally::classes(ScoreKind::LogOdds, &classes);
     sure.push(&[1e9], &[-1.0]);
     let loss = sure.finish().unwrap().classes.unwrap().log_loss.unwrap();
     near(loss, -f64::EPSILON.ln());
-    assert_eq!(probabilities(ScoreKind::LogOdds, &[-1e9]), Some(vec![1.0, 0.0]));
-    assert_eq!(probabilities(ScoreKind::LogLikelihoods, &[f64::NEG_INFINITY, -700.0]), Some(vec![0.0, 1.0]));
+    assert_eq!(
+        probabilities(ScoreKind::LogOdds, &[-1e9]),
+        Some(vec![1.0, 0.0])
+    );
+    assert_eq!(
+        probabilities(ScoreKind::LogLikelihoods, &[f64::NEG_INFINITY, -700.0]),
+        Some(vec![0.0, 1.0])
+    );
 }
 
 #[test]
@@ -121,17 +153,30 @@ fn folds_are_averaged() {
 /// The chosen penalty has the least leave-one-out error of all, found by truly leaving rows out; a classifier is judged by folds.
 #[test]
 fn the_chosen_penalty_is_the_best_of_the_candidates() {
-    let data = LinearProblem { rows: 40, width: 12, seed: 5 }.generate();
-    let targets: Vec<f64> =
-        data.y.iter().enumerate().map(|(i, y)| y + 6.0 * (i as f64 * 2.3).sin()).collect();
+    let data = LinearProblem {
+        rows: 40,
+        width: 12,
+        seed: 5,
+    }
+    .generate();
+    let targets: Vec<f64> = data
+        .y
+        .iter()
+        .enumerate()
+        .map(|(i, y)| y + 6.0 * (i as f64 * 2.3).sin())
+        .collect();
     let rows = Rows::new(Dense::new(data.x.clone(), 12).unwrap(), targets.clone(), 1).unwrap();
     let mut best = (f64::INFINITY, 0.0);
     for lambda in PENALTY_CANDIDATES {
         let squares: f64 = rows
             .ids()
             .map(|left| {
-                let model = Ridge::new(lambda).fit(&rows.filter(|id| id != left)).unwrap();
-                let answer = model.predict(&rows.filter(|id| id == left).table()).unwrap()[(0, 0)];
+                let model = Ridge::new(lambda)
+                    .fit(&rows.filter(|id| id != left))
+                    .unwrap();
+                let answer = model
+                    .predict(&rows.filter(|id| id == left).table())
+                    .unwrap()[(0, 0)];
                 (answer - targets[left.0 as usize]).powi(2)
             })
             .sum();
@@ -142,14 +187,34 @@ fn the_chosen_penalty_is_the_best_of_the_candidates() {
     let (recipe, choice) = choose_penalty(&Recipe::new(Ridge::new(1.0)), &rows, None).unwrap();
     assert_eq!((choice.lambda, choice.folds), (best.1, None));
     assert_eq!(recipe.describe().lambda, Some(best.1));
-    let told = choice.tried.iter().find(|(lambda, _)| *lambda == best.1).unwrap().1.unwrap();
+    let told = choice
+        .tried
+        .iter()
+        .find(|(lambda, _)| *lambda == best.1)
+        .unwrap()
+        .1
+        .unwrap();
     assert!((told - best.0 / 40.0).abs() < 1e-9 * told);
     // Without a factor there are folds.
     let iterative = Recipe::new(Ridge::new(1.0).form(Form::Iterative));
-    assert_eq!(choose_penalty(&iterative, &rows, None).unwrap().1.folds, Some(5));
+    assert_eq!(
+        choose_penalty(&iterative, &rows, None).unwrap().1.folds,
+        Some(5)
+    );
     let signs = targets.iter().map(|y| y.signum()).collect();
     let signs = Rows::new(Dense::new(data.x, 12).unwrap(), signs, 1).unwrap();
-    let (_, choice) = choose_penalty(&Recipe::new(Logistic::new(1.0)), &signs, Some(&names(2))).unwrap();
-    assert_eq!((choice.folds, choice.measure.as_str()), (Some(5), "log-loss"));
-    assert!(choose_penalty(&Recipe::new(efface::MultinomialNb::default()), &signs, Some(&names(2))).is_err());
+    let (_, choice) =
+        choose_penalty(&Recipe::new(Logistic::new(1.0)), &signs, Some(&names(2))).unwrap();
+    assert_eq!(
+        (choice.folds, choice.measure.as_str()),
+        (Some(5), "log-loss")
+    );
+    assert!(
+        choose_penalty(
+            &Recipe::new(efface::MultinomialNb::default()),
+            &signs,
+            Some(&names(2))
+        )
+        .is_err()
+    );
 }

@@ -1,6 +1,10 @@
 //! SISA: after any change, the model is to the bit that of the same shards trained anew; and no more is trained than must.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -11,8 +15,8 @@ use efface::methods::{Retrain, contract};
 use efface::models::sisa::{Aggregation, ShardCheckpoint, Sisa, SisaForget, SisaModel};
 use efface::rows::{RowStore, RowView};
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb, MultinomialNb, NaiveBayes, Predict,
-    Ridge, RidgeModel, RowId, Rows,
+    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb, MultinomialNb, NaiveBayes,
+    Predict, Ridge, RidgeModel, RowId, Rows,
 };
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -21,7 +25,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 52) as f64 - 1.0
     }
 }
@@ -29,18 +36,28 @@ impl Numbers {
 /// Rows with three features of 0 or more; targets −1 and +1, or one of `outputs`.
 fn some(n: usize, outputs: usize, seed: u64) -> Rows {
     let mut numbers = Numbers(seed);
-    let values: Vec<f64> = (0..3 * n).map(|at| numbers.next().abs() + (at % 7) as f64).collect();
+    let values: Vec<f64> = (0..3 * n)
+        .map(|at| numbers.next().abs() + (at % 7) as f64)
+        .collect();
     let targets = (0..n).flat_map(|i| (0..outputs).map(move |c| (i, c)));
     let targets = targets.map(|(i, c)| match outputs {
         1 => [-1.0, 1.0, 1.0][i % 3],
         _ => (i % outputs == c) as u8 as f64,
     });
     let ids = (0..n as u64).map(|i| RowId(40 + 7 * i)).collect();
-    Rows::with_ids(ids, Dense::new(values, 3).unwrap(), targets.collect(), outputs).unwrap()
+    Rows::with_ids(
+        ids,
+        Dense::new(values, 3).unwrap(),
+        targets.collect(),
+        outputs,
+    )
+    .unwrap()
 }
 
 fn flat(table: &Mat<f64>) -> Vec<f64> {
-    (0..table.nrows()).flat_map(|i| (0..table.ncols()).map(move |j| table[(i, j)])).collect()
+    (0..table.nrows())
+        .flat_map(|i| (0..table.ncols()).map(move |j| table[(i, j)]))
+        .collect()
 }
 
 fn probe(values: &[f64], width: usize) -> Features {
@@ -67,10 +84,18 @@ fn of_multinomial(model: &NaiveBayes<MultinomialNb>) -> Vec<f64> {
 }
 
 fn of_gaussian(model: &NaiveBayes<GaussianNb>) -> Vec<f64> {
-    [model.class_prior(), flat(&model.means()), flat(&model.variances())].concat()
+    [
+        model.class_prior(),
+        flat(&model.means()),
+        flat(&model.variances()),
+    ]
+    .concat()
 }
 
-fn reload<M: Serialize + serde::de::DeserializeOwned>(model: &M, _: &dyn RowStore) -> efface::Result<M> {
+fn reload<M: Serialize + serde::de::DeserializeOwned>(
+    model: &M,
+    _: &dyn RowStore,
+) -> efface::Result<M> {
     let damaged = |e: serde_json::Error| Error::Damaged(e.to_string());
     serde_json::from_value(serde_json::to_value(model).map_err(damaged)?).map_err(damaged)
 }
@@ -85,7 +110,9 @@ where
     F::Model: Clone + Send + Sync,
 {
     for (shards, slices) in [(1, 1), (1, 4), (3, 1), (4, 3), (9, 5)] {
-        let sisa = Sisa::new(recipe.clone(), shards, slices).seed(5).threads(1 + shards % 2);
+        let sisa = Sisa::new(recipe.clone(), shards, slices)
+            .seed(5)
+            .threads(1 + shards % 2);
         for step in [1, 4] {
             let gone: Vec<RowId> = rows.ids().step_by(step).take(11).collect();
             let case = contract::Case {
@@ -108,17 +135,26 @@ where
 fn the_contract() {
     for outputs in [1, 3] {
         let plain = some(60, outputs, 3);
-        let weighted =
-            plain.clone().weighted((0..60).map(|i| [1.0, 0.3, 0.0, 2.5][i % 4]).collect()).unwrap();
+        let weighted = plain
+            .clone()
+            .weighted((0..60).map(|i| [1.0, 0.3, 0.0, 2.5][i % 4]).collect())
+            .unwrap();
         for rows in [&plain, &weighted] {
             // A ridge model is stored in a form of its own; here only its shards are of interest.
-            hold(&Ridge::new(0.5), rows, &of_ridge, &|model, _| Ok(model.clone()));
+            hold(&Ridge::new(0.5), rows, &of_ridge, &|model, _| {
+                Ok(model.clone())
+            });
             hold(&MultinomialNb::default(), rows, &of_multinomial, &reload);
             hold(&GaussianNb::default(), rows, &of_gaussian, &reload);
         }
         let mut table = Csr::<f32>::new(3);
-        plain.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
-        let targets = plain.iter().flat_map(|view| view.targets.to_vec()).collect();
+        plain
+            .iter()
+            .for_each(|view| table.push(&view.features.entries()).unwrap());
+        let targets = plain
+            .iter()
+            .flat_map(|view| view.targets.to_vec())
+            .collect();
         let sparse = Rows::with_ids(plain.ids().collect(), table, targets, outputs).unwrap();
         hold(&MultinomialNb::default(), &sparse, &of_multinomial, &reload);
     }
@@ -135,7 +171,9 @@ impl Diary {
             let mut words = vec![view.id.0, view.weight.to_bits()];
             words.extend(view.targets.iter().map(|t| t.to_bits()));
             view.features.each(|_, x| words.push(x.to_bits()));
-            words.iter().fold(state, |state, word| (state ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)
+            words.iter().fold(state, |state, word| {
+                (state ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1
+            })
         })
     }
 
@@ -188,7 +226,10 @@ fn a_chain_is_trained_slice_by_slice() {
         }
     }
     assert_eq!(sisa.recipe.read(), expected);
-    let evidence = Retrain.forget(&sisa.fit(&rows).unwrap(), &rows, &[]).unwrap().evidence;
+    let evidence = Retrain
+        .forget(&sisa.fit(&rows).unwrap(), &rows, &[])
+        .unwrap()
+        .evidence;
     assert_eq!((evidence.iterations, evidence.rows_read), (6, 40));
 }
 
@@ -212,11 +253,22 @@ fn only_the_touched_shard_is_trained_and_only_from_the_touched_slice() {
                 let asked = sisa.recipe.read();
                 assert_eq!(asked.len(), slices - slice);
                 assert_eq!(asked[0].1, before + shard[slice].len() - count);
-                assert_eq!(asked[0].0, slice > 0, "it goes on from the checkpoint before");
+                assert_eq!(
+                    asked[0].0,
+                    slice > 0,
+                    "it goes on from the checkpoint before"
+                );
                 let evidence = after.evidence;
-                assert_eq!((evidence.iterations, evidence.rows_read), (slices - slice, own - count));
+                assert_eq!(
+                    (evidence.iterations, evidence.rows_read),
+                    (slices - slice, own - count)
+                );
                 assert_eq!((evidence.bound, evidence.refactored), (0.0, true));
-                let kept: Vec<&str> = evidence.precomputed.iter().map(|part| part.what.as_str()).collect();
+                let kept: Vec<&str> = evidence
+                    .precomputed
+                    .iter()
+                    .map(|part| part.what.as_str())
+                    .collect();
                 assert_eq!(kept, ["checkpoints", "row ids of the slices"]);
                 assert_eq!(evidence.precomputed[0].bytes, 8 * shards * slices);
                 let fresh = sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
@@ -227,10 +279,20 @@ fn only_the_touched_shard_is_trained_and_only_from_the_touched_slice() {
     // Rows of two slices of one shard: from the earlier on, once.
     sisa.recipe.read();
     let gone = [dealt[1][3][0], dealt[1][1][0], dealt[1][3][1]];
-    assert_eq!(SisaForget.forget(&model, &rows, &gone).unwrap().evidence.iterations, 3);
+    assert_eq!(
+        SisaForget
+            .forget(&model, &rows, &gone)
+            .unwrap()
+            .evidence
+            .iterations,
+        3
+    );
     assert_eq!(sisa.recipe.read().len(), 3);
     let nothing = SisaForget.forget(&model, &rows, &[]).unwrap().evidence;
-    assert_eq!((nothing.iterations, nothing.refactored, nothing.rows_read), (0, false, 0));
+    assert_eq!(
+        (nothing.iterations, nothing.refactored, nothing.rows_read),
+        (0, false, 0)
+    );
 }
 
 /// A store that shows single rows only, and counts them.
@@ -279,7 +341,10 @@ fn other_shards_are_not_read() {
     let after = SisaForget.forget(&model, &drawer, &gone).unwrap();
     assert_eq!(drawer.1.load(Ordering::Relaxed), others);
     assert_eq!(after.evidence.rows_read, others);
-    assert_eq!(prints(&after.model), prints(&sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap()));
+    assert_eq!(
+        prints(&after.model),
+        prints(&sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap())
+    );
 }
 
 #[test]
@@ -289,20 +354,32 @@ fn threads_and_the_order_of_the_rows_do_not_matter() {
         let mut ids: Vec<RowId> = rows.ids().collect();
         ids.reverse();
         let mut turned = rows.filter(|id| id == ids[0]);
-        ids[1..].iter().for_each(|&one| turned.append(&rows.filter(|id| id == one)).unwrap());
+        ids[1..]
+            .iter()
+            .for_each(|&one| turned.append(&rows.filter(|id| id == one)).unwrap());
         turned
     };
     let gone: Vec<RowId> = rows.ids().step_by(5).collect();
-    let results: Vec<Vec<ShardCheckpoint<u64>>> = [(1, &rows), (2, &rows), (64, &rows), (2, &reversed)]
-        .into_iter()
-        .map(|(threads, rows)| {
-            let model = Sisa::new(Diary::default(), 7, 3).threads(threads).fit(rows).unwrap();
-            prints(&SisaForget.forget(&model, rows, &gone).unwrap().model)
-        })
-        .collect();
+    let results: Vec<Vec<ShardCheckpoint<u64>>> =
+        [(1, &rows), (2, &rows), (64, &rows), (2, &reversed)]
+            .into_iter()
+            .map(|(threads, rows)| {
+                let model = Sisa::new(Diary::default(), 7, 3)
+                    .threads(threads)
+                    .fit(rows)
+                    .unwrap();
+                prints(&SisaForget.forget(&model, rows, &gone).unwrap().model)
+            })
+            .collect();
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
-    let other = Sisa::new(Diary::default(), 7, 3).seed(1).fit(&rows).unwrap();
-    assert_ne!(prints(&SisaForget.forget(&other, &rows, &gone).unwrap().model), results[0]);
+    let other = Sisa::new(Diary::default(), 7, 3)
+        .seed(1)
+        .fit(&rows)
+        .unwrap();
+    assert_ne!(
+        prints(&SisaForget.forget(&other, &rows, &gone).unwrap().model),
+        results[0]
+    );
 }
 
 #[test]
@@ -314,27 +391,52 @@ fn rows_are_dealt_evenly_by_id_and_seed() {
         counts[shard][slice] += 1;
     }
     // A thousand each; five standard deviations are 155.
-    assert!(counts.iter().flatten().all(|count| count.abs_diff(1000) < 155), "{counts:?}");
+    assert!(
+        counts
+            .iter()
+            .flatten()
+            .all(|count| count.abs_diff(1000) < 155),
+        "{counts:?}"
+    );
 }
 
 #[test]
 fn learning_and_amending_train_the_same_chains() {
     let rows = some(70, 1, 6);
-    for sisa in [Sisa::new(Diary::default(), 3, 4), Sisa::new(Diary::default(), 30, 2)] {
+    for sisa in [
+        Sisa::new(Diary::default(), 3, 4),
+        Sisa::new(Diary::default(), 30, 2),
+    ] {
         let mut fitted = Fitted::new(&sisa, rows.filter(|id| id.0 > 100)).unwrap();
         let evidence = fitted.learn(&rows.filter(|id| id.0 <= 100)).unwrap();
         assert_eq!((evidence.learned, evidence.rows), (9, 70));
         assert_eq!(prints(fitted.model()), prints(&sisa.fit(&rows).unwrap()));
         let x = Dense::new(vec![0.1, 0.2, 0.3, 9.0, 8.0, 7.0], 3).unwrap();
         let ids = vec![RowId(40 + 7 * 30), RowId(40 + 7 * 2)];
-        let evidence = fitted.amend(&Rows::with_ids(ids, x, vec![1.0, -1.0], 1).unwrap()).unwrap();
-        assert_eq!((evidence.forgotten, evidence.learned, evidence.rows), (2, 2, 70));
-        assert_eq!(prints(fitted.model()), prints(&sisa.fit(fitted.rows()).unwrap()));
+        let evidence = fitted
+            .amend(&Rows::with_ids(ids, x, vec![1.0, -1.0], 1).unwrap())
+            .unwrap();
+        assert_eq!(
+            (evidence.forgotten, evidence.learned, evidence.rows),
+            (2, 2, 70)
+        );
+        assert_eq!(
+            prints(fitted.model()),
+            prints(&sisa.fit(fitted.rows()).unwrap())
+        );
         let error = fitted.learn(&rows.filter(|id| id.0 == 40)).unwrap_err();
         assert_eq!(error, Error::DuplicateRow(RowId(40)));
-        let stranger =
-            Rows::with_ids(vec![RowId(1)], Dense::new(vec![0.0; 3], 3).unwrap(), vec![1.0], 1).unwrap();
-        assert_eq!(fitted.amend(&stranger).unwrap_err(), Error::UnknownRow(RowId(1)));
+        let stranger = Rows::with_ids(
+            vec![RowId(1)],
+            Dense::new(vec![0.0; 3], 3).unwrap(),
+            vec![1.0],
+            1,
+        )
+        .unwrap();
+        assert_eq!(
+            fitted.amend(&stranger).unwrap_err(),
+            Error::UnknownRow(RowId(1))
+        );
     }
 }
 
@@ -347,8 +449,13 @@ fn what_joins_is_read_in_the_precision_it_will_be_kept_in() {
     let mut fitted = Fitted::new(&sisa, rows).unwrap();
     let new = Dense::new((0..60).map(|i| i as f64 * 0.1).collect(), 3).unwrap();
     let ids = (100..120).map(RowId).collect();
-    fitted.learn(&Rows::with_ids(ids, new, vec![-1.0; 20], 1).unwrap()).unwrap();
-    assert_eq!(prints(fitted.model()), prints(&sisa.fit(fitted.rows()).unwrap()));
+    fitted
+        .learn(&Rows::with_ids(ids, new, vec![-1.0; 20], 1).unwrap())
+        .unwrap();
+    assert_eq!(
+        prints(fitted.model()),
+        prints(&sisa.fit(fitted.rows()).unwrap())
+    );
 }
 
 /// The mean target of its rows as its only parameter; refuses rows of one class only.
@@ -366,15 +473,24 @@ impl Fit for Picky {
     fn fit(&self, rows: &Rows) -> efface::Result<Level> {
         let above = rows.iter().filter(|view| view.targets[0] > 0.0).count();
         if above == 0 || above == rows.len() {
-            return Err(Error::EmptyClass { class: (above == 0) as usize, classes: 2 });
+            return Err(Error::EmptyClass {
+                class: (above == 0) as usize,
+                classes: 2,
+            });
         }
-        Ok(Level((0..self.columns).map(|c| 10.0 + c as f64 + above as f64).collect()))
+        Ok(Level(
+            (0..self.columns)
+                .map(|c| 10.0 + c as f64 + above as f64)
+                .collect(),
+        ))
     }
 }
 
 impl Predict for Level {
     fn predict(&self, features: &Features) -> efface::Result<Mat<f64>> {
-        Ok(Mat::from_fn(features.rows(), self.0.len(), |_, c| self.0[c]))
+        Ok(Mat::from_fn(features.rows(), self.0.len(), |_, c| {
+            self.0[c]
+        }))
     }
 }
 
@@ -384,12 +500,17 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
     let two = Sisa::new(Picky { columns: 2 }, 2, 3);
     let dealt = {
         let ids = (0..40).map(RowId).collect();
-        let rows = Rows::with_ids(ids, Dense::new(vec![1.0; 40], 1).unwrap(), vec![0.0; 40], 1).unwrap();
+        let rows =
+            Rows::with_ids(ids, Dense::new(vec![1.0; 40], 1).unwrap(), vec![0.0; 40], 1).unwrap();
         dealt(&one, &rows)
     };
     // Shard 0 has one class only, with targets 1 and 2 of weights 1 and 3; shard 1 both, the second not before its last slice.
     let mut lines = vec![(dealt[0][0][0], 1.0, 1.0), (dealt[0][2][0], 2.0, 3.0)];
-    lines.extend([(dealt[1][0][0], -1.0, 1.0), (dealt[1][1][0], -1.0, 1.0), (dealt[1][2][0], 1.0, 1.0)]);
+    lines.extend([
+        (dealt[1][0][0], -1.0, 1.0),
+        (dealt[1][1][0], -1.0, 1.0),
+        (dealt[1][2][0], 1.0, 1.0),
+    ]);
     let rows = Rows::with_ids(
         lines.iter().map(|line| line.0).collect(),
         Dense::new(vec![1.0; 5], 1).unwrap(),
@@ -399,22 +520,36 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
     .unwrap()
     .weighted(lines.iter().map(|line| line.2).collect())
     .unwrap();
-    let model = one.clone().aggregation(Aggregation::Mean).fit(&rows).unwrap();
-    let expected = [ShardCheckpoint::Constant(vec![1.75]), ShardCheckpoint::Trained(Level(vec![11.0]))];
+    let model = one
+        .clone()
+        .aggregation(Aggregation::Mean)
+        .fit(&rows)
+        .unwrap();
+    let expected = [
+        ShardCheckpoint::Constant(vec![1.75]),
+        ShardCheckpoint::Trained(Level(vec![11.0])),
+    ];
     assert!(model.answers().eq(&expected));
-    assert_eq!(model.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], (1.75 + 11.0) / 2.0);
+    assert_eq!(
+        model.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)],
+        (1.75 + 11.0) / 2.0
+    );
     // Scores of two columns for one target: −mean and +mean.
     let model = two.aggregation(Aggregation::Mean).fit(&rows).unwrap();
     let scores = model.predict(&probe(&[0.0], 1)).unwrap();
-    assert_eq!([scores[(0, 0)], scores[(0, 1)]], [(11.0 - 1.75) / 2.0, (12.0 + 1.75) / 2.0]);
+    assert_eq!(
+        [scores[(0, 0)], scores[(0, 1)]],
+        [(11.0 - 1.75) / 2.0, (12.0 + 1.75) / 2.0]
+    );
     // Without its last row shard 1 is a constant too, as retraining has it; the vote is then one to one.
     let model = one.fit(&rows).unwrap();
     let gone = [dealt[1][2][0]];
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
     assert_eq!(after, Retrain.forget(&model, &rows, &gone).unwrap().model);
-    assert!(
-        after.answers().eq(&[ShardCheckpoint::Constant(vec![1.75]), ShardCheckpoint::Constant(vec![-1.0])])
-    );
+    assert!(after.answers().eq(&[
+        ShardCheckpoint::Constant(vec![1.75]),
+        ShardCheckpoint::Constant(vec![-1.0])
+    ]));
     assert_eq!(after.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], 0.0);
     assert_eq!(reload(&after, &rows).unwrap(), after);
 }
@@ -427,7 +562,12 @@ impl Fit for Parrot {
     type Model = Level;
 
     fn fit(&self, rows: &Rows) -> efface::Result<Level> {
-        Ok(Level(rows.iter().next().map(|view| view.targets.to_vec()).unwrap_or_default()))
+        Ok(Level(
+            rows.iter()
+                .next()
+                .map(|view| view.targets.to_vec())
+                .unwrap_or_default(),
+        ))
     }
 }
 
@@ -435,7 +575,12 @@ impl Fit for Parrot {
 fn parrots(lines: &[&[f64]], aggregation: Aggregation) -> (SisaModel<Parrot>, Rows) {
     let sisa = Sisa::new(Parrot, lines.len(), 1).aggregation(aggregation);
     let ids: Vec<RowId> = (0..lines.len())
-        .map(|shard| (0..).map(RowId).find(|&id| sisa.place(id).0 == shard).unwrap())
+        .map(|shard| {
+            (0..)
+                .map(RowId)
+                .find(|&id| sisa.place(id).0 == shard)
+                .unwrap()
+        })
         .collect();
     let x = Dense::new(vec![1.0; lines.len()], 1).unwrap();
     let rows = Rows::with_ids(ids, x, lines.concat(), lines[0].len()).unwrap();
@@ -445,20 +590,33 @@ fn parrots(lines: &[&[f64]], aggregation: Aggregation) -> (SisaModel<Parrot>, Ro
 #[test]
 fn votes_and_means_of_known_answers() {
     let answer = |lines: &[&[f64]], aggregation| {
-        flat(&parrots(lines, aggregation).0.predict(&probe(&[1.0], 1)).unwrap())
+        flat(
+            &parrots(lines, aggregation)
+                .0
+                .predict(&probe(&[1.0], 1))
+                .unwrap(),
+        )
     };
     use Aggregation::{Mean, Vote};
     assert_eq!(answer(&[&[5.0], &[0.0], &[-1.0], &[2.0]], Mean), [1.5]);
     // 0 is not above 0, so it votes for the first class, as it would be decided.
     assert_eq!(answer(&[&[5.0], &[0.0], &[-1.0], &[0.1]], Vote), [0.0]);
     assert_eq!(answer(&[&[5.0], &[-0.5], &[3.0], &[0.1]], Vote), [0.5]);
-    let lines: [&[f64]; 4] = [&[1.0, 3.0, 2.0], &[4.0, 4.0, 0.0], &[0.0, 7.0, 7.0], &[0.0, 0.0, 8.0]];
+    let lines: [&[f64]; 4] = [
+        &[1.0, 3.0, 2.0],
+        &[4.0, 4.0, 0.0],
+        &[0.0, 7.0, 7.0],
+        &[0.0, 0.0, 8.0],
+    ];
     assert_eq!(answer(&lines, Mean), [1.25, 3.5, 4.25]);
     assert_eq!(answer(&lines, Vote), [0.25, 0.5, 0.25]);
     // The score of a class that naive Bayes never saw, many times over.
     let least: Vec<&[f64]> = vec![&[f64::MIN, 1.0]; 7];
     let mean = answer(&least, Mean);
-    assert!(mean[0] < -1e308 && mean[0].is_finite() && (mean[1] - 1.0).abs() < 1e-12, "{mean:?}");
+    assert!(
+        mean[0] < -1e308 && mean[0].is_finite() && (mean[1] - 1.0).abs() < 1e-12,
+        "{mean:?}"
+    );
 }
 
 #[test]
@@ -466,22 +624,49 @@ fn a_shard_that_lost_its_rows_abstains() {
     let (model, rows) = parrots(&[&[5.0], &[-1.0], &[4.0]], Aggregation::Mean);
     let gone = [rows.ids().next().unwrap()];
     let after = SisaForget.forget(&model, &rows, &gone).unwrap();
-    assert_eq!(after.model, Retrain.forget(&model, &rows, &gone).unwrap().model);
-    assert_eq!(after.model.answers().next(), Some(&ShardCheckpoint::Abstains));
+    assert_eq!(
+        after.model,
+        Retrain.forget(&model, &rows, &gone).unwrap().model
+    );
+    assert_eq!(
+        after.model.answers().next(),
+        Some(&ShardCheckpoint::Abstains)
+    );
     assert_eq!(after.model.predict(&probe(&[1.0], 1)).unwrap()[(0, 0)], 1.5);
-    assert_eq!((after.evidence.iterations, after.evidence.refactored), (0, false));
+    assert_eq!(
+        (after.evidence.iterations, after.evidence.refactored),
+        (0, false)
+    );
     // It comes back with its rows; and all of several rows may go in several slices.
     let retained = rows.filter(|id| !gone.contains(&id));
-    let back = after.model.learn(&retained, &rows.filter(|id| gone.contains(&id))).unwrap().model;
+    let back = after
+        .model
+        .learn(&retained, &rows.filter(|id| gone.contains(&id)))
+        .unwrap()
+        .model;
     assert_eq!(back, model);
     let rows = some(60, 3, 8);
     let sisa = Sisa::new(MultinomialNb::default(), 4, 3);
     let model = sisa.fit(&rows).unwrap();
     let gone = dealt(&sisa, &rows)[2].concat();
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
-    assert_eq!(after, sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap());
-    assert_eq!(after.answers().filter(|answer| matches!(answer, ShardCheckpoint::Trained(_))).count(), 3);
-    assert!(flat(&after.predict(&probe(&[1.0, 2.0, 3.0], 3)).unwrap()).iter().sum::<f64>() == 1.0);
+    assert_eq!(
+        after,
+        sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap()
+    );
+    assert_eq!(
+        after
+            .answers()
+            .filter(|answer| matches!(answer, ShardCheckpoint::Trained(_)))
+            .count(),
+        3
+    );
+    assert!(
+        flat(&after.predict(&probe(&[1.0, 2.0, 3.0], 3)).unwrap())
+            .iter()
+            .sum::<f64>()
+            == 1.0
+    );
 }
 
 #[test]
@@ -489,13 +674,31 @@ fn rows_that_weigh_nothing_have_no_say() {
     let sisa = Sisa::new(GaussianNb::default(), 3, 2);
     let rows = some(30, 1, 2);
     let mute = &dealt(&sisa, &rows)[1];
-    let weights = rows.ids().map(|id| if mute.concat().contains(&id) { 0.0 } else { 1.0 }).collect();
+    let weights = rows
+        .ids()
+        .map(|id| {
+            if mute.concat().contains(&id) {
+                0.0
+            } else {
+                1.0
+            }
+        })
+        .collect();
     let rows = rows.weighted(weights).unwrap();
     let model = sisa.fit(&rows).unwrap();
     assert_eq!(model.answers().nth(1), Some(&ShardCheckpoint::Abstains));
-    let others: Vec<RowId> = rows.ids().filter(|id| !mute.concat().contains(id)).collect();
-    assert_eq!(SisaForget.forget(&model, &rows, &others).unwrap_err(), Error::NoWeight);
-    assert_eq!(Retrain.forget(&model, &rows, &others).unwrap_err(), Error::NoWeight);
+    let others: Vec<RowId> = rows
+        .ids()
+        .filter(|id| !mute.concat().contains(id))
+        .collect();
+    assert_eq!(
+        SisaForget.forget(&model, &rows, &others).unwrap_err(),
+        Error::NoWeight
+    );
+    assert_eq!(
+        Retrain.forget(&model, &rows, &others).unwrap_err(),
+        Error::NoWeight
+    );
 }
 
 #[test]
@@ -503,7 +706,10 @@ fn any_other_error_is_the_error_of_the_whole() {
     // Without a penalty, three columns and an intercept need four rows a slice; the first slices have fewer.
     let rows = some(30, 1, 2);
     for threads in [1, 2] {
-        let error = Sisa::new(Ridge::new(0.0), 4, 5).threads(threads).fit(&rows).unwrap_err();
+        let error = Sisa::new(Ridge::new(0.0), 4, 5)
+            .threads(threads)
+            .fit(&rows)
+            .unwrap_err();
         assert!(matches!(error, Error::Singular { .. }), "{error}");
     }
 }
@@ -513,17 +719,35 @@ fn settings_out_of_range_are_named() {
     let rows = some(20, 1, 1);
     let sisa = |shards, slices| Sisa::new(MultinomialNb::default(), shards, slices);
     for (recipe, expected) in [
-        (sisa(0, 1), "shards = 0 is out of range; it must be at least 1"),
-        (sisa(1, 0), "slices = 0 is out of range; it must be at least 1"),
-        (sisa(2, 2).threads(0), "threads = 0 is out of range; it must be at least 1"),
-        (sisa(21, 1), "shards = 21 (20 rows) is out of range; it must be at most the number of rows"),
-        (sisa(2, 40_000), "shards · slices = 2 · 40000 is out of range; it must be at most 65536"),
+        (
+            sisa(0, 1),
+            "shards = 0 is out of range; it must be at least 1",
+        ),
+        (
+            sisa(1, 0),
+            "slices = 0 is out of range; it must be at least 1",
+        ),
+        (
+            sisa(2, 2).threads(0),
+            "threads = 0 is out of range; it must be at least 1",
+        ),
+        (
+            sisa(21, 1),
+            "shards = 21 (20 rows) is out of range; it must be at most the number of rows",
+        ),
+        (
+            sisa(2, 40_000),
+            "shards · slices = 2 · 40000 is out of range; it must be at most 65536",
+        ),
         (sisa(20, usize::MAX), "at most 65536"),
     ] {
         let message = recipe.fit(&rows).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
-    assert_eq!(sisa(2, 2).fit(&rows.filter(|_| false)).unwrap_err(), Error::NoRows);
+    assert_eq!(
+        sisa(2, 2).fit(&rows.filter(|_| false)).unwrap_err(),
+        Error::NoRows
+    );
     // A fit with too many shards is a mistake; a request to forget must not fail for it.
     let sisa = sisa(20, 1);
     let model = sisa.fit(&rows).unwrap();
@@ -532,7 +756,14 @@ fn settings_out_of_range_are_named() {
     assert_eq!(after, Retrain.forget(&model, &rows, &gone).unwrap().model);
     assert_eq!(after.rows(), 5);
     let narrow = after.predict(&probe(&[1.0, 2.0], 2)).unwrap_err();
-    assert_eq!(narrow, Error::Shape { what: "features", found: 2, expected: 3 });
+    assert_eq!(
+        narrow,
+        Error::Shape {
+            what: "features",
+            found: 2,
+            expected: 3
+        }
+    );
 }
 
 #[test]
@@ -540,7 +771,10 @@ fn a_damaged_model_is_refused() {
     let rows = some(40, 1, 1);
     let model = Sisa::new(GaussianNb::default(), 3, 2).fit(&rows).unwrap();
     let sound = serde_json::to_value(&model).unwrap();
-    assert_eq!(serde_json::from_value::<SisaModel<GaussianNb>>(sound.clone()).unwrap(), model);
+    assert_eq!(
+        serde_json::from_value::<SisaModel<GaussianNb>>(sound.clone()).unwrap(),
+        model
+    );
     let damages: [fn(&mut serde_json::Value); 9] = [
         |m| m["recipe"]["shards"] = 2.into(),
         |m| m["recipe"]["shards"] = 0.into(),
@@ -550,11 +784,19 @@ fn a_damaged_model_is_refused() {
         |m| m["outputs"] = 0.into(),
         |m| m["shards"][0]["checkpoints"][0] = "as_before".into(),
         |m| m["shards"][0]["checkpoints"][1] = serde_json::json!({ "constant": [1.0, 2.0] }),
-        |m| m["shards"][1]["slices"][0].as_array_mut().unwrap().reverse(),
+        |m| {
+            m["shards"][1]["slices"][0]
+                .as_array_mut()
+                .unwrap()
+                .reverse()
+        },
     ];
     for (number, damage) in damages.iter().enumerate() {
         let mut value = sound.clone();
         damage(&mut value);
-        assert!(serde_json::from_value::<SisaModel<GaussianNb>>(value).is_err(), "damage {number}");
+        assert!(
+            serde_json::from_value::<SisaModel<GaussianNb>>(value).is_err(),
+            "damage {number}"
+        );
     }
 }

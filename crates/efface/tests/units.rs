@@ -1,6 +1,9 @@
 //! Models that compute in the units of their features as they are: the same model, with nothing read off the rows.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::{Auto, Exact};
 use efface::{Dense, Fit, Forget, Logistic, Ridge, RowId, Rows, Softmax, StateArray};
@@ -12,7 +15,9 @@ fn rows(classes: usize) -> Rows {
     let d = 24;
     let mut state = 5u64;
     let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 40) as f64 / (1u64 << 23) as f64 - 1.0
     };
     let mut x = Vec::new();
@@ -20,7 +25,9 @@ fn rows(classes: usize) -> Rows {
     for i in 0..n {
         let row: Vec<f64> = (0..d)
             .map(|j| {
-                next() + if j % classes == i % classes { 0.8 } else { 0.0 } + if j == 3 { 6.0 } else { 0.0 }
+                next()
+                    + if j % classes == i % classes { 0.8 } else { 0.0 }
+                    + if j == 3 { 6.0 } else { 0.0 }
             })
             .collect();
         let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -30,7 +37,12 @@ fn rows(classes: usize) -> Rows {
             _ => y.extend((0..classes).map(|c| f64::from(u8::from(c == i % classes)))),
         }
     }
-    Rows::new(Dense::new(x, d).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap()
+    Rows::new(
+        Dense::new(x, d).unwrap(),
+        y,
+        if classes == 2 { 1 } else { classes },
+    )
+    .unwrap()
 }
 
 fn apart(a: (Mat<f64>, Vec<f64>), b: (Mat<f64>, Vec<f64>)) -> f64 {
@@ -55,7 +67,10 @@ fn a_ridge_in_the_units_as_given_is_the_same_ridge() {
         assert!(!a.inverse_scale.is_empty() && !a.origin.is_empty());
         assert!(b.0.inverse_scale.is_empty() && b.0.origin.is_empty());
         let outcome = Exact.forget(&b.1, &rows, &GONE).unwrap();
-        let off = apart(outcome.model.parameters(), chosen.fit(&left).unwrap().parameters());
+        let off = apart(
+            outcome.model.parameters(),
+            chosen.fit(&left).unwrap().parameters(),
+        );
         assert!(off <= outcome.evidence.bound + 1e-9 && outcome.evidence.relative_bound < 1e-9);
     }
 }
@@ -70,21 +85,51 @@ fn a_classifier_in_the_units_as_given_is_the_same_classifier() {
     let left = rows.filter(|id| !GONE.contains(&id));
     let given = Softmax::new(0.1).as_given(true);
     let model = given.fit(&rows).unwrap();
-    assert!(apart(Softmax::new(0.1).fit(&rows).unwrap().parameters(), model.parameters()) < 1e-7);
+    assert!(
+        apart(
+            Softmax::new(0.1).fit(&rows).unwrap().parameters(),
+            model.parameters()
+        ) < 1e-7
+    );
     let state = model.to_state().unwrap();
-    let units = state.arrays.iter().filter(|(name, _)| name == "origin" || name == "inverse_scale");
-    assert!(units.into_iter().all(|(_, array)| *array == StateArray::Numbers(Vec::new())));
-    let outcome = Auto { tolerance: Some(1e-6) }.forget(&model, &rows, &GONE).unwrap();
-    let off = apart(outcome.model.parameters(), Softmax::new(0.1).fit(&left).unwrap().parameters());
-    assert!(off <= outcome.evidence.bound, "{off} and a bound of {}", outcome.evidence.bound);
-    assert!(outcome.evidence.relative_bound < 1e-6, "{}", outcome.evidence.relative_bound);
+    let units = state
+        .arrays
+        .iter()
+        .filter(|(name, _)| name == "origin" || name == "inverse_scale");
+    assert!(
+        units
+            .into_iter()
+            .all(|(_, array)| *array == StateArray::Numbers(Vec::new()))
+    );
+    let outcome = Auto {
+        tolerance: Some(1e-6),
+    }
+    .forget(&model, &rows, &GONE)
+    .unwrap();
+    let off = apart(
+        outcome.model.parameters(),
+        Softmax::new(0.1).fit(&left).unwrap().parameters(),
+    );
+    assert!(
+        off <= outcome.evidence.bound,
+        "{off} and a bound of {}",
+        outcome.evidence.bound
+    );
+    assert!(
+        outcome.evidence.relative_bound < 1e-6,
+        "{}",
+        outcome.evidence.relative_bound
+    );
 }
 
 #[test]
 fn recipes_from_before_the_setting_are_read_and_written_as_they_were() {
     let plain = serde_json::to_value(Ridge::new(1.0)).unwrap();
     assert!(plain.get("as_given").is_none());
-    assert_eq!(serde_json::from_value::<Ridge>(plain).unwrap(), Ridge::new(1.0));
+    assert_eq!(
+        serde_json::from_value::<Ridge>(plain).unwrap(),
+        Ridge::new(1.0)
+    );
     let given = Logistic::new(1.0).as_given(true);
     let text = serde_json::to_string(&given).unwrap();
     assert_eq!(serde_json::from_str::<Logistic>(&text).unwrap(), given);

@@ -47,9 +47,14 @@ impl AggregateUDFImpl for FitAggregate {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         if args.is_distinct {
-            return Err(DataFusionError::Plan(format!("{} counts every row; leave out DISTINCT", self.name)));
+            return Err(DataFusionError::Plan(format!(
+                "{} counts every row; leave out DISTINCT",
+                self.name
+            )));
         }
-        Ok(Box::new(PartitionSums { sums: LinearStatistics::from_bytes(&self.empty).map_err(told)? }))
+        Ok(Box::new(PartitionSums {
+            sums: LinearStatistics::from_bytes(&self.empty).map_err(told)?,
+        }))
     }
 
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -69,8 +74,11 @@ impl Accumulator for PartitionSums {
         let targets = spec.targets().len();
         let mut columns = Vec::with_capacity(values.len());
         for (at, name) in spec.targets().iter().chain(spec.features()).enumerate() {
-            let column = values.get(at).and_then(|column| column.as_any().downcast_ref::<Float64Array>());
-            let column = column.ok_or_else(|| refused(format!("column {name:?} is missing or no number")))?;
+            let column = values
+                .get(at)
+                .and_then(|column| column.as_any().downcast_ref::<Float64Array>());
+            let column = column
+                .ok_or_else(|| refused(format!("column {name:?} is missing or no number")))?;
             if column.null_count() > 0 {
                 let missing = column.null_count();
                 return Err(refused(format!(
@@ -85,10 +93,14 @@ impl Accumulator for PartitionSums {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let parts = states.first().and_then(|column| column.as_any().downcast_ref::<BinaryArray>());
+        let parts = states
+            .first()
+            .and_then(|column| column.as_any().downcast_ref::<BinaryArray>());
         let parts = parts.ok_or_else(|| refused("the sums of a partition are no bytes".into()))?;
         for part in parts.iter().flatten() {
-            self.sums.merge(&LinearStatistics::from_bytes(part).map_err(told)?).map_err(told)?;
+            self.sums
+                .merge(&LinearStatistics::from_bytes(part).map_err(told)?)
+                .map_err(told)?;
         }
         Ok(())
     }
@@ -98,7 +110,9 @@ impl Accumulator for PartitionSums {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Binary(Some(frame::closed(&self.sums.to_bytes()))))
+        Ok(ScalarValue::Binary(Some(frame::closed(
+            &self.sums.to_bytes(),
+        ))))
     }
 
     fn size(&self) -> usize {

@@ -9,7 +9,9 @@ const HASH: usize = 32;
 /// The sums inside.
 pub(crate) fn opened(bytes: &[u8]) -> Result<&[u8], String> {
     let fault = |what: &str| format!("these bytes are no statistics: {what}");
-    let (body, hash) = bytes.split_last_chunk::<HASH>().ok_or_else(|| fault("they end early"))?;
+    let (body, hash) = bytes
+        .split_last_chunk::<HASH>()
+        .ok_or_else(|| fault("they end early"))?;
     if Sha256::digest(body).as_slice() != hash {
         return Err(fault("their checksum is another"));
     }
@@ -17,7 +19,8 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<&[u8], String> {
         .strip_prefix(MARK)
         .and_then(|rest| rest.split_first_chunk::<8>())
         .ok_or_else(|| fault("they are of another version"))?;
-    match rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX)) {
+    match rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX))
+    {
         Some((sums, [])) => Ok(sums),
         Some(_) => Err("a query cannot commit to rows; give statistics without row_id".into()),
         None => Err(fault("they end early")),

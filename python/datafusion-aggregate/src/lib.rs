@@ -34,14 +34,19 @@ impl Fit {
             .and_then(|sums| LinearStatistics::from_bytes(sums).map_err(|error| error.to_string()))
             .map_err(PyValueError::new_err)?;
         if empty.rows() > 0 {
-            return Err(PyValueError::new_err("these statistics have rows already; give empty ones"));
+            return Err(PyValueError::new_err(
+                "these statistics have rows already; give empty ones",
+            ));
         }
         let function = Arc::new(AggregateUDF::from(FitAggregate::new(name, empty.spec())));
         Ok(Self { function })
     }
 
     /// The function as other programs take it.
-    fn __datafusion_aggregate_udf__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __datafusion_aggregate_udf__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         let function = FFI_AggregateUDF::from(self.function.clone());
         PyCapsule::new_with_value(py, function, c"datafusion_aggregate_udf")
     }

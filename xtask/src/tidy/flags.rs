@@ -9,13 +9,19 @@ const COMMANDS: [&str; 2] = ["efface-cli", "efface-reproduce"];
 pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut found = Vec::new();
     for file in sources {
-        let Some(name) = file.crate_name() else { continue };
+        let Some(name) = file.crate_name() else {
+            continue;
+        };
         if COMMANDS.contains(&name) {
             continue;
         }
         for (line, text) in file.strings.iter().filter(|(line, _)| !file.is_test[*line]) {
             if let Some(flag) = flag(text) {
-                found.push(format!("{}:{}: --{flag} is a flag of the command", file.name, line + 1));
+                found.push(format!(
+                    "{}:{}: --{flag} is a flag of the command",
+                    file.name,
+                    line + 1
+                ));
             }
         }
     }
@@ -24,10 +30,12 @@ pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
 
 /// The first flag in a text: two hyphens and a word, not in the middle of another.
 fn flag(text: &str) -> Option<&str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).find_map(|word| {
-        let name = word.strip_prefix("--")?;
-        name.starts_with(|c: char| c.is_ascii_lowercase()).then_some(name)
-    })
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .find_map(|word| {
+            let name = word.strip_prefix("--")?;
+            name.starts_with(|c: char| c.is_ascii_lowercase())
+                .then_some(name)
+        })
 }
 
 #[cfg(test)]

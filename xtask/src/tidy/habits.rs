@@ -31,13 +31,17 @@ const IGNORED: &str = concat!("#[ig", "nore");
 pub(crate) fn check(file: &TextFile) -> Vec<String> {
     let mut found = Vec::new();
     let name = &file.name;
-    let is_test = name.contains("/tests/") || name.contains("/benches/") || name.contains("fuzz_targets");
+    let is_test =
+        name.contains("/tests/") || name.contains("/benches/") || name.contains("fuzz_targets");
     if !file.text.starts_with("//!") && !file.text.starts_with("#![no_main]") {
         found.push(file.finding(0, "a file opens with what it is for (//! …)"));
     }
     let length = file.text.lines().count();
     if length > LONGEST {
-        found.push(file.finding(length, &format!("{length} lines, more than {LONGEST}: split it")));
+        found.push(file.finding(
+            length,
+            &format!("{length} lines, more than {LONGEST}: split it"),
+        ));
     }
     let is_pure = name.starts_with("crates/efface/src/");
     let is_this_file = name == "xtask/src/tidy/habits.rs";

@@ -39,9 +39,12 @@ impl CrateImports {
             .filter(|file| file.crate_name() == Some(crate_name))
             .filter_map(|file| Some((module_of(crate_name, &file.name)?, file)))
             .collect();
-        let modules: BTreeSet<ModulePath> = files.iter().map(|(module, _)| module.clone()).collect();
-        let written: Vec<(&ModulePath, &RustFile, Vec<WrittenPath>)> =
-            files.iter().map(|(module, file)| (module, *file, paths(file))).collect();
+        let modules: BTreeSet<ModulePath> =
+            files.iter().map(|(module, _)| module.clone()).collect();
+        let written: Vec<(&ModulePath, &RustFile, Vec<WrittenPath>)> = files
+            .iter()
+            .map(|(module, file)| (module, *file, paths(file)))
+            .collect();
         let mut reexports: BTreeMap<(ModulePath, String), ModulePath> = BTreeMap::new();
         for (module, _, paths) in &written {
             for path in paths.iter().filter(|path| path.is_reexport) {
@@ -53,11 +56,17 @@ impl CrateImports {
         let mut imports = Vec::new();
         for (module, file, paths) in &written {
             for path in paths {
-                let Some(absolute) = absolute(&modules, module, &path.segments) else { continue };
+                let Some(absolute) = absolute(&modules, module, &path.segments) else {
+                    continue;
+                };
                 let to = declared_in(&modules, &reexports, absolute);
                 if to != **module {
                     let place = format!("{}:{}", file.name, path.line + 1);
-                    imports.push(Import { from: (*module).clone(), to, place });
+                    imports.push(Import {
+                        from: (*module).clone(),
+                        to,
+                        place,
+                    });
                 }
             }
         }
@@ -67,16 +76,25 @@ impl CrateImports {
 
 /// `crates/NAME/src/a/mod.rs` and `crates/NAME/src/a.rs` are the module `a`; `lib.rs` and `main.rs` are the root.
 fn module_of(crate_name: &str, file: &str) -> Option<ModulePath> {
-    let inside = file.strip_prefix(&format!("crates/{crate_name}/src/"))?.strip_suffix(".rs")?;
+    let inside = file
+        .strip_prefix(&format!("crates/{crate_name}/src/"))?
+        .strip_suffix(".rs")?;
     let mut path: ModulePath = inside.split('/').map(str::to_owned).collect();
-    if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+    if path
+        .last()
+        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
+    {
         path.pop();
     }
     Some(path)
 }
 
 /// A written path from the root of the crate; None for a path into another crate.
-fn absolute(modules: &BTreeSet<ModulePath>, module: &ModulePath, segments: &[String]) -> Option<ModulePath> {
+fn absolute(
+    modules: &BTreeSet<ModulePath>,
+    module: &ModulePath,
+    segments: &[String],
+) -> Option<ModulePath> {
     let mut base = module.clone();
     let mut rest = segments;
     match rest.first()?.as_str() {
@@ -110,7 +128,9 @@ fn declared_in(
 ) -> ModulePath {
     // Re-exports may lead to re-exports, and broken code in a circle.
     for _ in 0..8 {
-        let known = (0..=path.len()).rev().find(|length| modules.contains(&path[..*length]));
+        let known = (0..=path.len())
+            .rev()
+            .find(|length| modules.contains(&path[..*length]));
         let length = known.unwrap_or(0);
         let Some(item) = path.get(length) else { break };
         let Some(next) = reexports.get(&(path[..length].to_vec(), item.clone())) else {
@@ -119,7 +139,10 @@ fn declared_in(
         };
         path = next.iter().chain(&path[length + 1..]).cloned().collect();
     }
-    let length = (0..=path.len()).rev().find(|length| modules.contains(&path[..*length])).unwrap_or(0);
+    let length = (0..=path.len())
+        .rev()
+        .find(|length| modules.contains(&path[..*length]))
+        .unwrap_or(0);
     path.truncate(length);
     path
 }
@@ -141,7 +164,8 @@ fn paths(file: &RustFile) -> Vec<WrittenPath> {
         let line = code[..at].matches('\n').count();
         let is_test = file.is_test.get(line).copied().unwrap_or(false);
         if name == "use" && !is_test {
-            let is_reexport = before.ends_with("pub") || before.ends_with(')') && is_restricted_pub(before);
+            let is_reexport =
+                before.ends_with("pub") || before.ends_with(')') && is_restricted_pub(before);
             let end = rest.find(';').unwrap_or(rest.len());
             tree(&rest[length..end], &[], line, is_reexport, &mut found);
             at += end;
@@ -162,16 +186,26 @@ fn paths(file: &RustFile) -> Vec<WrittenPath> {
 
 /// Whether the code ends with `pub(…)`.
 fn is_restricted_pub(before: &str) -> bool {
-    before.rfind('(').is_some_and(|open| before[..open].trim_end().ends_with("pub"))
+    before
+        .rfind('(')
+        .is_some_and(|open| before[..open].trim_end().ends_with("pub"))
 }
 
 fn word(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .unwrap_or(text.len());
     &text[..end]
 }
 
 /// The paths of a `use` tree: `a::{b, c::d as e}` gives `a::b` and `a::c::d`, the second under the name `e`.
-fn tree(text: &str, prefix: &[String], line: usize, is_reexport: bool, found: &mut Vec<WrittenPath>) {
+fn tree(
+    text: &str,
+    prefix: &[String],
+    line: usize,
+    is_reexport: bool,
+    found: &mut Vec<WrittenPath>,
+) {
     let text = text.trim();
     if let Some(open) = text.find('{') {
         let mut prefix = prefix.to_vec();
@@ -199,12 +233,20 @@ fn tree(text: &str, prefix: &[String], line: usize, is_reexport: bool, found: &m
     }
     if let Some(last) = all.last().cloned() {
         let name = alias.map_or(last, str::to_owned);
-        found.push(WrittenPath { segments: all, name, line, is_reexport });
+        found.push(WrittenPath {
+            segments: all,
+            name,
+            line,
+            is_reexport,
+        });
     }
 }
 
 fn segments(path: &str) -> impl Iterator<Item = String> {
-    path.split("::").map(str::trim).filter(|segment| !segment.is_empty()).map(str::to_owned)
+    path.split("::")
+        .map(str::trim)
+        .filter(|segment| !segment.is_empty())
+        .map(str::to_owned)
 }
 
 /// The parts of a list, whose own braces stay together.

@@ -23,7 +23,14 @@ const LAYERS: &[LayeredCrate] = &[
         layers: &[
             &["error", "feature_error", "gram", "hint", "random", "row_id"],
             &["linalg", "rows", "not_covered"],
-            &["features", "family", "evidence", "state", "statistics", "synthetic"],
+            &[
+                "features",
+                "family",
+                "evidence",
+                "state",
+                "statistics",
+                "synthetic",
+            ],
             &["traits"],
             &["methods"],
             &["models"],
@@ -47,7 +54,12 @@ const LAYERS: &[LayeredCrate] = &[
 
 pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut found = Vec::new();
-    for LayeredCrate { name, layers, depth } in LAYERS {
+    for LayeredCrate {
+        name,
+        layers,
+        depth,
+    } in LAYERS
+    {
         let imports = CrateImports::of(name, sources);
         found.extend(upward(name, layers, &imports));
         found.extend(circles(name, *depth, &imports));
@@ -62,12 +74,21 @@ fn upward(crate_name: &str, layers: &[&[&str]], all: &CrateImports) -> Vec<Strin
         .modules
         .iter()
         .filter(|module| module.len() == 1 && layer(&module[0]).is_none())
-        .map(|module| format!("{crate_name} has no layer for {}: list it in tidy/layers.rs", module[0]))
+        .map(|module| {
+            format!(
+                "{crate_name} has no layer for {}: list it in tidy/layers.rs",
+                module[0]
+            )
+        })
         .collect();
     for Import { from, to, place } in &all.imports {
-        let (Some(from), Some(to)) = (from.first(), to.first()) else { continue };
+        let (Some(from), Some(to)) = (from.first(), to.first()) else {
+            continue;
+        };
         if layer(from) < layer(to) {
-            found.push(format!("{place}: {from} is below {to} and must not import it"));
+            found.push(format!(
+                "{place}: {from} is below {to} and must not import it"
+            ));
         }
     }
     found
@@ -83,7 +104,11 @@ fn circles(crate_name: &str, depth: usize, all: &CrateImports) -> Vec<String> {
         if let (Some(a), Some(b)) = (from.get(shared), to.get(shared))
             && shared < depth
         {
-            edges.entry(&from[..shared]).or_default().entry((a, b)).or_insert(place);
+            edges
+                .entry(&from[..shared])
+                .or_default()
+                .entry((a, b))
+                .or_insert(place);
         }
     }
     let mut found = Vec::new();
@@ -95,8 +120,15 @@ fn circles(crate_name: &str, depth: usize, all: &CrateImports) -> Vec<String> {
                     places.push(format!("{from} → {to} ({place})"));
                 }
             }
-            let parent = if parent.is_empty() { crate_name.to_owned() } else { parent.join("::") };
-            found.push(format!("{crate_name}: modules of {parent} import each other: {}", places.join(", ")));
+            let parent = if parent.is_empty() {
+                crate_name.to_owned()
+            } else {
+                parent.join("::")
+            };
+            found.push(format!(
+                "{crate_name}: modules of {parent} import each other: {}",
+                places.join(", ")
+            ));
         }
     }
     found
@@ -117,12 +149,19 @@ fn strongly_connected<'a>(edges: BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&
         seen
     };
     let nodes: BTreeSet<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
-    let reach: BTreeMap<&str, BTreeSet<&str>> = nodes.iter().map(|node| (*node, reachable(node))).collect();
+    let reach: BTreeMap<&str, BTreeSet<&str>> =
+        nodes.iter().map(|node| (*node, reachable(node))).collect();
     let mut groups: Vec<BTreeSet<&str>> = Vec::new();
     for node in nodes {
         let is_grouped = groups.iter().any(|group| group.contains(node));
         if !is_grouped && reach[node].contains(node) {
-            groups.push(reach[node].iter().copied().filter(|other| reach[other].contains(node)).collect());
+            groups.push(
+                reach[node]
+                    .iter()
+                    .copied()
+                    .filter(|other| reach[other].contains(node))
+                    .collect(),
+            );
         }
     }
     groups
@@ -134,22 +173,47 @@ mod tests {
     use crate::tidy::TextFile;
 
     fn source(name: &str, text: &str) -> RustFile {
-        RustFile::read(&TextFile { name: format!("crates/a/src/{name}"), text: text.into() })
+        RustFile::read(&TextFile {
+            name: format!("crates/a/src/{name}"),
+            text: text.into(),
+        })
     }
 
     #[test]
     fn imports_upwards_are_found_through_reexports() {
         let sources = [
-            source("low.rs", "use crate::high::{self, Thing as Other};\n// use crate::top;\n"),
-            source("high/mod.rs", "mod inner;\npub(crate) use inner::Thing;\nuse crate::low::f;"),
-            source("high/inner.rs", "fn g() { crate::low::f(); let text = \"crate::top\"; }"),
-            source("top.rs", "#[cfg(test)]\nmod tests {\n    use crate::lost::x;\n}\n"),
+            source(
+                "low.rs",
+                "use crate::high::{self, Thing as Other};\n// use crate::top;\n",
+            ),
+            source(
+                "high/mod.rs",
+                "mod inner;\npub(crate) use inner::Thing;\nuse crate::low::f;",
+            ),
+            source(
+                "high/inner.rs",
+                "fn g() { crate::low::f(); let text = \"crate::top\"; }",
+            ),
+            source(
+                "top.rs",
+                "#[cfg(test)]\nmod tests {\n    use crate::lost::x;\n}\n",
+            ),
         ];
         let imports = CrateImports::of("a", &sources);
         let found = upward("a", &[&["low"], &["high"]], &imports);
         let message = "crates/a/src/low.rs:1: low is below high and must not import it";
-        assert_eq!(found, ["a has no layer for top: list it in tidy/layers.rs", message, message]);
-        let inner = imports.imports.iter().any(|import| import.to == ["high", "inner"]);
+        assert_eq!(
+            found,
+            [
+                "a has no layer for top: list it in tidy/layers.rs",
+                message,
+                message
+            ]
+        );
+        let inner = imports
+            .imports
+            .iter()
+            .any(|import| import.to == ["high", "inner"]);
         assert!(inner, "a name is followed to the module that declares it");
     }
 
@@ -164,7 +228,10 @@ mod tests {
         ];
         let found = circles("a", usize::MAX, &CrateImports::of("a", &sources));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("a: modules of a import each other: one → two"), "{found:?}");
+        assert!(
+            found[0].starts_with("a: modules of a import each other: one → two"),
+            "{found:?}"
+        );
         // The files of folder `a` are below that depth.
         assert!(circles("a", 1, &CrateImports::of("a", &sources)).is_empty());
     }

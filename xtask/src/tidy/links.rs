@@ -6,9 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use crate::tidy::TextFile;
 
 pub(crate) fn check(root: &Path, files: &[TextFile]) -> Vec<String> {
-    let pages: Vec<&TextFile> = files.iter().filter(|file| file.name.ends_with(".md")).collect();
-    let anchors: HashMap<PathBuf, HashSet<String>> =
-        pages.iter().map(|page| (PathBuf::from(&page.name), anchors(&page.text))).collect();
+    let pages: Vec<&TextFile> = files
+        .iter()
+        .filter(|file| file.name.ends_with(".md"))
+        .collect();
+    let anchors: HashMap<PathBuf, HashSet<String>> = pages
+        .iter()
+        .map(|page| (PathBuf::from(&page.name), anchors(&page.text)))
+        .collect();
     let mut found = Vec::new();
     for page in pages {
         for (number, line) in lines_of_prose(&page.text) {
@@ -50,7 +55,9 @@ fn wrong(
 
 /// The targets of the links in a line.
 fn links(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).map(|part| part.split([')', ' ']).next().unwrap_or_default())
+    line.split("](")
+        .skip(1)
+        .map(|part| part.split([')', ' ']).next().unwrap_or_default())
 }
 
 /// The lines of a page that are not in a block of code, each with its number from zero.
@@ -119,6 +126,9 @@ mod tests {
 
     #[test]
     fn dots_lead_upwards() {
-        assert_eq!(without_dots(Path::new("docs/../README.md")), Path::new("README.md"));
+        assert_eq!(
+            without_dots(Path::new("docs/../README.md")),
+            Path::new("README.md")
+        );
     }
 }

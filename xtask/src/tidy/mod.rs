@@ -34,8 +34,11 @@ impl TextFile {
 pub(crate) fn run() -> Result<()> {
     let root = root()?;
     let files = text_files(&root)?;
-    let sources: Vec<RustFile> =
-        files.iter().filter(|file| file.name.ends_with(".rs")).map(RustFile::read).collect();
+    let sources: Vec<RustFile> = files
+        .iter()
+        .filter(|file| file.name.ends_with(".rs"))
+        .map(RustFile::read)
+        .collect();
     let mut found = Vec::new();
     for file in &files {
         if file.name.ends_with(".rs") {
@@ -54,7 +57,11 @@ pub(crate) fn run() -> Result<()> {
         eprintln!("tidy: all is well");
         return Ok(());
     }
-    bail!("tidy found {} things:\n  {}", found.len(), found.join("\n  "))
+    bail!(
+        "tidy found {} things:\n  {}",
+        found.len(),
+        found.join("\n  ")
+    )
 }
 
 /// The files that git tracks or would track, in order; those that are not UTF-8 are left out.
@@ -65,12 +72,17 @@ fn text_files(root: &Path) -> Result<Vec<TextFile>> {
         .output()
         .context("cannot start git")?;
     anyhow::ensure!(output.status.success(), "git ls-files failed");
-    let mut names: Vec<PathBuf> =
-        String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect();
+    let mut names: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(PathBuf::from)
+        .collect();
     names.sort();
     let read = |name: &PathBuf| {
         let text = std::fs::read_to_string(root.join(name)).ok()?;
-        Some(TextFile { name: name.to_string_lossy().into_owned(), text })
+        Some(TextFile {
+            name: name.to_string_lossy().into_owned(),
+            text,
+        })
     };
     Ok(names.iter().filter_map(read).collect())
 }

@@ -7,11 +7,16 @@ use crate::tidy::rust::{Items, RustFile};
 pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut declared: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for file in sources {
-        let Some(crate_name) = file.crate_name() else { continue };
+        let Some(crate_name) = file.crate_name() else {
+            continue;
+        };
         for item in Items::of(&file.code).filter(|item| item.keyword != "mod") {
             if !file.is_test[item.first_line] {
                 let place = format!("{}:{}", file.name, item.first_line + 1);
-                declared.entry((crate_name, item.name)).or_default().push(place);
+                declared
+                    .entry((crate_name, item.name))
+                    .or_default()
+                    .push(place);
             }
         }
     }
@@ -19,7 +24,10 @@ pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     for ((crate_name, name), places) in &declared {
         if places.len() > 1 {
             let count = places.len();
-            found.push(format!("{crate_name} declares {name} {count} times: {}", places.join(", ")));
+            found.push(format!(
+                "{crate_name} declares {name} {count} times: {}",
+                places.join(", ")
+            ));
         }
     }
     found

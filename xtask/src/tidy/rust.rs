@@ -19,7 +19,12 @@ impl RustFile {
     pub(crate) fn read(file: &TextFile) -> Self {
         let (code, strings) = take_apart(&file.text);
         let is_test = test_lines(&file.name, &code);
-        Self { name: file.name.clone(), code, strings, is_test }
+        Self {
+            name: file.name.clone(),
+            code,
+            strings,
+            is_test,
+        }
     }
 
     /// The crate whose sources the file is part of, if it is (`crates/NAME/src/…`).
@@ -31,14 +36,21 @@ impl RustFile {
 
 /// Code without comments and strings, and the strings.
 fn take_apart(text: &str) -> (String, Vec<(usize, String)>) {
-    let mut reader =
-        Reader { rest: text, code: String::with_capacity(text.len()), strings: Vec::new(), line: 0 };
+    let mut reader = Reader {
+        rest: text,
+        code: String::with_capacity(text.len()),
+        strings: Vec::new(),
+        line: 0,
+    };
     while let Some(next) = reader.rest.chars().next() {
         if reader.rest.starts_with("//") {
             let end = reader.rest.find('\n').unwrap_or(reader.rest.len());
             reader.blank(end);
         } else if reader.rest.starts_with("/*") {
-            let end = reader.rest.find("*/").map_or(reader.rest.len(), |at| at + 2);
+            let end = reader
+                .rest
+                .find("*/")
+                .map_or(reader.rest.len(), |at| at + 2);
             reader.blank(end);
         } else if let Some(hashes) = raw_string(reader.rest, &reader.code) {
             reader.raw(hashes);
@@ -72,7 +84,8 @@ impl Reader<'_> {
     fn blank(&mut self, length: usize) {
         let (text, rest) = self.rest.split_at(length);
         self.line += text.matches('\n').count();
-        self.code.extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        self.code
+            .extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
         self.rest = rest;
     }
 
@@ -106,7 +119,10 @@ impl Reader<'_> {
 
 /// How many hashes the raw string has that begins here, if one does.
 fn raw_string(rest: &str, before: &str) -> Option<usize> {
-    let is_word = before.chars().next_back().is_some_and(|c| c.is_alphanumeric() && c != 'b');
+    let is_word = before
+        .chars()
+        .next_back()
+        .is_some_and(|c| c.is_alphanumeric() && c != 'b');
     let marks = rest.strip_prefix('r').filter(|_| !is_word)?;
     let hashes = marks.bytes().take_while(|byte| *byte == b'#').count();
     marks[hashes..].starts_with('"').then_some(hashes)
@@ -119,7 +135,9 @@ fn character(rest: &str) -> Option<usize> {
     if first == '\\' {
         return inside[2..].find('\'').map(|at| at + 4);
     }
-    inside[first.len_utf8()..].starts_with('\'').then(|| first.len_utf8() + 2)
+    inside[first.len_utf8()..]
+        .starts_with('\'')
+        .then(|| first.len_utf8() + 2)
 }
 
 /// Which lines stand in a module of tests. A file called tests.rs, or in a folder tests/, is one.
@@ -246,28 +264,39 @@ type Third = u8;
 "##;
 
     fn example() -> RustFile {
-        RustFile::read(&TextFile { name: "crates/a/src/lib.rs".into(), text: EXAMPLE.into() })
+        RustFile::read(&TextFile {
+            name: "crates/a/src/lib.rs".into(),
+            text: EXAMPLE.into(),
+        })
     }
 
     #[test]
     fn declarations_are_those_of_modules() {
         let file = example();
         let names: Vec<&str> = Items::of(&file.code).map(|item| item.name).collect();
-        assert_eq!(names, ["First", "inner", "Second", "tests", "OfTests", "Third"]);
+        assert_eq!(
+            names,
+            ["First", "inner", "Second", "tests", "OfTests", "Third"]
+        );
     }
 
     #[test]
     fn strings_come_with_their_lines() {
         assert_eq!(
             example().strings,
-            [(2, "struct InString { \\\" --flag".to_owned()), (5, "enum InRaw {".to_owned())]
+            [
+                (2, "struct InString { \\\" --flag".to_owned()),
+                (5, "enum InRaw {".to_owned())
+            ]
         );
     }
 
     #[test]
     fn modules_of_tests_are_known() {
         let file = example();
-        let tests: Vec<usize> = (0..file.is_test.len()).filter(|&line| file.is_test[line]).collect();
+        let tests: Vec<usize> = (0..file.is_test.len())
+            .filter(|&line| file.is_test[line])
+            .collect();
         assert_eq!(tests, [7, 8, 9]);
         assert_eq!(file.crate_name(), Some("a"));
     }

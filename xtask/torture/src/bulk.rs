@@ -12,8 +12,13 @@ const ROWS: usize = 6000;
 const GONE: usize = 4000;
 
 fn request() -> ForgetRequest {
-    let rows: Vec<String> = (0..GONE).map(|at| format!("r{}", (at * 7) % ROWS)).collect();
-    ForgetRequest { id: Some("all at once".into()), ..ForgetRequest::new(ids(&rows)) }
+    let rows: Vec<String> = (0..GONE)
+        .map(|at| format!("r{}", (at * 7) % ROWS))
+        .collect();
+    ForgetRequest {
+        id: Some("all at once".into()),
+        ..ForgetRequest::new(ids(&rows))
+    }
 }
 
 /// Forgets them, until it is done or killed.
@@ -26,9 +31,17 @@ pub(crate) fn parent(kills: u64) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
     let whole = folder.path().join("whole");
-    drop(model(&path, table((0..ROWS).map(|at| format!("r{at}")), 3, 1))?);
+    drop(model(
+        &path,
+        table((0..ROWS).map(|at| format!("r{at}")), 3, 1),
+    )?);
     std::fs::copy(&path, &whole)?;
-    let spawn = || Command::new(std::env::current_exe()?).arg("bulk-child").arg(&path).spawn();
+    let spawn = || {
+        Command::new(std::env::current_exe()?)
+            .arg("bulk-child")
+            .arg(&path)
+            .spawn()
+    };
     let started = Instant::now();
     let mut child = spawn()?;
     child.wait()?;
@@ -51,7 +64,9 @@ pub(crate) fn parent(kills: u64) -> Result {
         let mut engine = Engine::open(&path)?;
         let rows = engine.summary()?.rows;
         if rows != ROWS && rows != ROWS - GONE {
-            return Err(format!("{rows} rows are left of {ROWS}: a request was done by half").into());
+            return Err(
+                format!("{rows} rows are left of {ROWS}: a request was done by half").into(),
+            );
         }
         undone += u64::from(rows == ROWS);
         let report = engine.forget(&request(), &ForgetOptions::default())?;
@@ -62,7 +77,10 @@ pub(crate) fn parent(kills: u64) -> Result {
     }
     tell(
         &format!("one request of {GONE} ids, killed on the way"),
-        &format!("{kills}, {undone} times undone and then done, {} times done", kills - undone),
+        &format!(
+            "{kills}, {undone} times undone and then done, {} times done",
+            kills - undone
+        ),
     );
     Ok(())
 }

@@ -27,12 +27,24 @@ impl DiskImage {
     /// None where file systems cannot be made or mounted.
     fn mount() -> Result<Option<Self>> {
         let folder = tempfile::tempdir()?;
-        let mut disk = Self { folder, mounted: false };
+        let mut disk = Self {
+            folder,
+            mounted: false,
+        };
         std::fs::create_dir(disk.root())?;
         std::fs::File::create(disk.image())?.set_len(256 << 20)?;
-        let made = done(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk.image()));
-        disk.mounted =
-            made && done(Command::new("mount").args(["-o", "loop"]).arg(disk.image()).arg(disk.root()));
+        let made = done(
+            Command::new("mkfs.ext4")
+                .args(["-q", "-F"])
+                .arg(disk.image()),
+        );
+        disk.mounted = made
+            && done(
+                Command::new("mount")
+                    .args(["-o", "loop"])
+                    .arg(disk.image())
+                    .arg(disk.root()),
+            );
         Ok(Some(disk).filter(|disk| disk.mounted))
     }
 
@@ -51,8 +63,17 @@ impl DiskImage {
         }
         self.mounted = false;
         let found = count(&self.image(), text)?;
-        self.mounted = done(Command::new("mount").args(["-o", "loop"]).arg(self.image()).arg(self.root()));
-        if self.mounted { Ok(found) } else { Err("the image cannot be mounted again".into()) }
+        self.mounted = done(
+            Command::new("mount")
+                .args(["-o", "loop"])
+                .arg(self.image())
+                .arg(self.root()),
+        );
+        if self.mounted {
+            Ok(found)
+        } else {
+            Err("the image cannot be mounted again".into())
+        }
     }
 }
 
@@ -65,7 +86,10 @@ impl Drop for DiskImage {
 }
 
 fn done(command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
@@ -81,7 +105,10 @@ fn count(path: &Path, text: &str) -> Result<usize> {
             return Ok(found);
         }
         let filled = kept + read;
-        found += piece[..filled].windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+        found += piece[..filled]
+            .windows(text.len())
+            .filter(|window| *window == text.as_bytes())
+            .count();
         // A text may begin in this piece and end in the next.
         kept = filled.min(text.len() - 1);
         piece.copy_within(filled - kept..filled, 0);
@@ -94,7 +121,10 @@ fn rows(markers: std::ops::Range<usize>) -> Result<Source> {
     for at in markers {
         for kind in [MARK, "staying"] {
             let word = format!("{kind}{at:05}word common{} common{}", at % 7, at % 5);
-            text.push_str(&format!("{kind}{at:05}id,{kind}{at:05}who,{word},{}\n", at % 13));
+            text.push_str(&format!(
+                "{kind}{at:05}id,{kind}{at:05}who,{word},{}\n",
+                at % 13
+            ));
         }
     }
     Ok(Source::from_bytes("table.csv", text, None)?)
@@ -104,7 +134,10 @@ fn forget(engine: &mut Engine, markers: std::ops::Range<usize>, together: usize)
     let asked: Vec<ForgetRequest> = markers
         .map(|at| {
             let value = format!("{MARK}{at:05}who");
-            ForgetRequest::new(RowSelection::Subject { column: "who".into(), value })
+            ForgetRequest::new(RowSelection::Subject {
+                column: "who".into(),
+                value,
+            })
         })
         .collect();
     for some in asked.chunks(together) {
@@ -129,7 +162,10 @@ fn fit_half(path: &Path) -> Result<Engine> {
 
 pub(crate) fn run() -> Result {
     let Some(mut disk) = DiskImage::mount()? else {
-        tell(WHAT, "skipped: mkfs.ext4 is not here, or nothing can be mounted");
+        tell(
+            WHAT,
+            "skipped: mkfs.ext4 is not here, or nothing can be mounted",
+        );
         return Ok(());
     };
     let path = disk.root().join("model.efface");
@@ -159,8 +195,13 @@ pub(crate) fn run() -> Result {
     let left = disk.search(MARK)?;
     let others = disk.search("staying")?;
     if left > 0 || others == 0 {
-        return Err(format!("{left} markers are left on the disk of {there}; {others} others").into());
+        return Err(
+            format!("{left} markers are left on the disk of {there}; {others} others").into(),
+        );
     }
-    tell(WHAT, &format!("{MARKERS} rows; markers found on the whole disk: {there} before, {left} after"));
+    tell(
+        WHAT,
+        &format!("{MARKERS} rows; markers found on the whole disk: {there} before, {left} after"),
+    );
     Ok(())
 }

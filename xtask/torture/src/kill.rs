@@ -24,7 +24,11 @@ fn target(dice: &mut Dice, round: u64) -> String {
 }
 
 fn forget(name: &str, row: &str) -> ForgetRequest {
-    ForgetRequest { id: Some(name.into()), allow_missing: true, ..ForgetRequest::new(ids(&[row.into()])) }
+    ForgetRequest {
+        id: Some(name.into()),
+        allow_missing: true,
+        ..ForgetRequest::new(ids(&[row.into()]))
+    }
 }
 
 /// Says what was acknowledged. When nobody listens any more, there is nobody to be killed by either.
@@ -39,7 +43,9 @@ fn say(line: &str) {
 pub(crate) fn child(path: &Path, round: u64) -> Result {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let Ok(mut engine) = Engine::open(path) else { return };
+            let Ok(mut engine) = Engine::open(path) else {
+                return;
+            };
             let mut dice = Dice(round * 2 + 1);
             for at in 0u64.. {
                 let name = format!("q{round}-{at}");
@@ -51,18 +57,24 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
             }
         });
         scope.spawn(|| {
-            let Ok(mut engine) = Engine::open(path) else { return };
+            let Ok(mut engine) = Engine::open(path) else {
+                return;
+            };
             for at in 0u64.. {
                 let name = format!("n{round}-{at}");
                 let text = table([name.clone()], WIDTH, round * 1000 + at);
-                let Ok(source) = Source::from_bytes("new.csv", text, None) else { return };
+                let Ok(source) = Source::from_bytes("new.csv", text, None) else {
+                    return;
+                };
                 if engine.learn(&source, &Silent).is_ok() {
                     say(&format!("L {name}"));
                 }
             }
         });
         scope.spawn(|| {
-            let Ok(mut engine) = Engine::open(path) else { return };
+            let Ok(mut engine) = Engine::open(path) else {
+                return;
+            };
             // Every other round leaves settling to what the policy says, so that rows are also scrubbed by a forget that
             // is one too many, by a learn and by the next process that opens the file.
             for at in 0u64.. {
@@ -81,10 +93,17 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
 
 /// A model that lets up to four forgotten rows wait to be scrubbed.
 fn deferring(path: &Path, seed: u64) -> Result {
-    let mut engine = model(path, table((0..ROWS).map(|at| format!("r{at}")), WIDTH, seed))?;
+    let mut engine = model(
+        path,
+        table((0..ROWS).map(|at| format!("r{at}")), WIDTH, seed),
+    )?;
     let settle_after = Some(5);
     let settle_within_seconds = Some(3600);
-    engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;
+    engine.set_policy(&PolicyChange {
+        settle_after,
+        settle_within_seconds,
+        ..PolicyChange::default()
+    })?;
     Ok(())
 }
 
@@ -104,7 +123,11 @@ pub(crate) fn parent(kills: u64) -> Result {
         if round % 100 == 99 {
             deferring(&path, round)?;
         }
-        let acknowledged = one(&path, round, Duration::from_micros(4_000 + dice.below(90_000)))?;
+        let acknowledged = one(
+            &path,
+            round,
+            Duration::from_micros(4_000 + dice.below(90_000)),
+        )?;
         // The journal begins with zeros once its change is over.
         let journal = std::fs::read(folder.path().join("model.efface-journal")).unwrap_or_default();
         torn += u64::from(journal.first().is_some_and(|byte| *byte != 0));
@@ -120,7 +143,9 @@ pub(crate) fn parent(kills: u64) -> Result {
     }
     tell(
         "kill -9 at random moments",
-        &format!("{kills}, {torn} in the middle of a commit, {waited} while rows waited to be scrubbed"),
+        &format!(
+            "{kills}, {torn} in the middle of a commit, {waited} while rows waited to be scrubbed"
+        ),
     );
     tell(
         "acknowledged, all there afterwards, verify green",
@@ -166,7 +191,10 @@ fn check(path: &Path, acknowledged: &[String]) -> Result {
         match *line.split(' ').collect::<Vec<_>>().as_slice() {
             ["F", name, row, receipt] => {
                 let report = engine.forget(&forget(name, row), &ForgetOptions::default())?;
-                let same = report.receipt.as_ref().is_some_and(|logged| logged.id == receipt);
+                let same = report
+                    .receipt
+                    .as_ref()
+                    .is_some_and(|logged| logged.id == receipt);
                 if !report.replayed || !same {
                     return Err(format!("the request {name} was acknowledged and is lost").into());
                 }

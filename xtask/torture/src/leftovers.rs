@@ -22,12 +22,14 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
     loop {
         match act {
             "fit" => drop(model(path, rows(4_000))?),
-            "rotate" => match Engine::open(path)?.rotate_key(&efface_engine::KeyRotation::default()) {
-                Ok(_) => {}
-                // A log has so many keys and no more: a new log.
-                Err(Error::Request { .. }) => drop(model(path, rows(60))?),
-                Err(error) => return Err(error.into()),
-            },
+            "rotate" => {
+                match Engine::open(path)?.rotate_key(&efface_engine::KeyRotation::default()) {
+                    Ok(_) => {}
+                    // A log has so many keys and no more: a new log.
+                    Err(Error::Request { .. }) => drop(model(path, rows(60))?),
+                    Err(error) => return Err(error.into()),
+                }
+            }
             "export" => {
                 let parameters = Engine::open(path)?.export("json", None)?.parameters;
                 let mut draft = DraftFile::create(&path.with_extension("json"))?;
@@ -44,7 +46,10 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
 fn drafts(folder: &Path) -> Result<usize> {
     let names = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<std::io::Result<Vec<_>>>()?;
-    Ok(names.iter().filter(|name| name.to_string_lossy().contains(".efface-tmp")).count())
+    Ok(names
+        .iter()
+        .filter(|name| name.to_string_lossy().contains(".efface-tmp"))
+        .count())
 }
 
 pub(crate) fn parent(count: u64) -> Result {
@@ -64,12 +69,13 @@ pub(crate) fn parent(count: u64) -> Result {
             child.wait()?;
             left += u64::from(drafts(folder.path())? > 0);
             sound(&path)?;
-            Engine::open(&path)?.rotate_key(&efface_engine::KeyRotation::default()).map(drop).or_else(
-                |error| match error {
+            Engine::open(&path)?
+                .rotate_key(&efface_engine::KeyRotation::default())
+                .map(drop)
+                .or_else(|error| match error {
                     Error::Request { .. } => Ok(()),
                     error => Err(error),
-                },
-            )?;
+                })?;
             let still = drafts(folder.path())?;
             if still > 0 {
                 return Err(format!("{act}: {still} drafts after the next command").into());
@@ -77,7 +83,9 @@ pub(crate) fn parent(count: u64) -> Result {
         }
         tell(
             &format!("{act}: killed while it writes"),
-            &format!("{count} kills, {left} left a draft, none after the next command, verify green"),
+            &format!(
+                "{count} kills, {left} left a draft, none after the next command, verify green"
+            ),
         );
     }
     Ok(())

@@ -73,7 +73,10 @@ fn tell(what: &str, found: &str) {
 /// The time that a part of all requests did not exceed.
 fn percentile(times: &mut [f64], part: f64) -> f64 {
     times.sort_by(f64::total_cmp);
-    times.get(((times.len() as f64 - 1.0) * part).round() as usize).copied().unwrap_or(0.0)
+    times
+        .get(((times.len() as f64 - 1.0) * part).round() as usize)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 /// Numbers that look random and are the same every time.
@@ -81,7 +84,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit.max(1)
     }
 
@@ -125,7 +131,9 @@ fn model(path: &Path, text: String) -> Result<Engine> {
 fn sound(path: &Path) -> Result {
     for check in Engine::open_read_only(path)?.verify(None)? {
         if !check.passed {
-            return Err(format!("{}: {} fails: {}", path.display(), check.check, check.found).into());
+            return Err(
+                format!("{}: {} fails: {}", path.display(), check.check, check.found).into(),
+            );
         }
     }
     Ok(())

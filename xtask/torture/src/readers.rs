@@ -17,7 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn writer(path: &Path) -> Result {
     let mut engine = Engine::open_within(path, PATIENCE)?;
     for at in 0.. {
-        engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
+        engine.forget(
+            &ForgetRequest::new(ids(&[format!("r{at}")])),
+            &ForgetOptions::default(),
+        )?;
         let row = table([format!("r{}", at + 200)], 5, at);
         engine.learn(Source::from_bytes("table.csv", row, None)?, &Silent)?;
         if at % 50 == 49 {
@@ -60,10 +63,15 @@ fn spawn(act: &str, path: &Path, count: u64) -> Result<Child> {
 pub(crate) fn parent(count: u64) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
-    drop(model(&path, table((0..200).map(|at| format!("r{at}")), 5, 1))?);
+    drop(model(
+        &path,
+        table((0..200).map(|at| format!("r{at}")), 5, 1),
+    )?);
     let mut writer = spawn("writer-child", &path, 0)?;
-    let readers =
-        [spawn("reader-child", &path, count / 2)?, spawn("reader-child", &path, count - count / 2)?];
+    let readers = [
+        spawn("reader-child", &path, count / 2)?,
+        spawn("reader-child", &path, count - count / 2)?,
+    ];
     let mut failed = 0;
     for mut reader in readers {
         failed += u64::from(!reader.wait()?.success());

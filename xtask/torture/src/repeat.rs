@@ -11,11 +11,16 @@ pub(crate) fn run(count: usize) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
     let rows = DISTINCT + 200;
-    drop(model(&path, table((0..rows).map(|at| format!("r{at}")), 10, 1))?);
+    drop(model(
+        &path,
+        table((0..rows).map(|at| format!("r{at}")), 10, 1),
+    )?);
     let started = Instant::now();
     let half = |seed: u64| -> std::result::Result<(usize, usize), String> {
         let mut engine = Engine::open(&path).map_err(|error| error.to_string())?;
-        engine.set_patience(std::time::Duration::from_secs(60)).map_err(|error| error.to_string())?;
+        engine
+            .set_patience(std::time::Duration::from_secs(60))
+            .map_err(|error| error.to_string())?;
         let mut dice = Dice(seed);
         let mut first = 0;
         let mut again = 0;
@@ -26,7 +31,10 @@ pub(crate) fn run(count: usize) -> Result {
                 .map(|_| {
                     let at = dice.below(DISTINCT as u64);
                     let name = Some(format!("T-{at}"));
-                    ForgetRequest { id: name, ..ForgetRequest::new(ids(&[format!("r{at}")])) }
+                    ForgetRequest {
+                        id: name,
+                        ..ForgetRequest::new(ids(&[format!("r{at}")]))
+                    }
                 })
                 .collect();
             for answer in engine.forget(&some, &ForgetOptions::default()) {
@@ -34,7 +42,11 @@ pub(crate) fn run(count: usize) -> Result {
                 if report.outcome.name() != "erased" || report.forgotten != 1 {
                     return Err(format!("a request ended as {}", report.outcome.name()));
                 }
-                if report.replayed { again += 1 } else { first += 1 }
+                if report.replayed {
+                    again += 1
+                } else {
+                    first += 1
+                }
             }
             left -= size;
         }
@@ -54,11 +66,18 @@ pub(crate) fn run(count: usize) -> Result {
     let summary = Engine::open(&path)?.summary()?;
     let receipts = summary.receipts as usize;
     if summary.rows + first != rows || receipts != first + 1 || first > DISTINCT {
-        return Err(format!("{first} effects, {} rows, {receipts} receipts", summary.rows).into());
+        return Err(format!(
+            "{first} effects, {} rows, {receipts} receipts",
+            summary.rows
+        )
+        .into());
     }
     tell(
         "duplicate and reordered requests, two threads",
-        &format!("{count}: {first} effects, {again} first answers again, {:.0}/s", count as f64 / seconds),
+        &format!(
+            "{count}: {first} effects, {again} first answers again, {:.0}/s",
+            count as f64 / seconds
+        ),
     );
     Ok(())
 }

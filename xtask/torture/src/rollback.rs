@@ -18,7 +18,10 @@ pub(crate) fn run(count: u64) -> Result {
     let mut dice = Dice(3);
     let mut present: BTreeSet<u64> = (0..2_000).collect();
     let mut next = 2_000;
-    drop(model(&path, table(present.iter().map(|at| format!("r{at}")), 8, 1))?);
+    drop(model(
+        &path,
+        table(present.iter().map(|at| format!("r{at}")), 8, 1),
+    )?);
     let mut forgotten = BTreeSet::new();
     let mut lost = 0;
     let mut again = 0;
@@ -27,7 +30,12 @@ pub(crate) fn run(count: u64) -> Result {
         engine.backup(BackupContent::Model, &copy, 0o600)?;
         let copied = present.clone();
         for _ in 0..3 + dice.below(6) {
-            let chosen: Vec<u64> = present.iter().filter(|_| dice.below(400) == 0).copied().take(4).collect();
+            let chosen: Vec<u64> = present
+                .iter()
+                .filter(|_| dice.below(400) == 0)
+                .copied()
+                .take(4)
+                .collect();
             if !chosen.is_empty() {
                 let names: Vec<String> = chosen.iter().map(|at| format!("r{at}")).collect();
                 engine.forget(&ForgetRequest::new(ids(&names)), &ForgetOptions::default())?;
@@ -72,7 +80,12 @@ pub(crate) fn run(count: u64) -> Result {
         again += report.forgotten;
         present.retain(|at| copied.contains(at));
         if report.rows != present.len() as u64 {
-            return Err(format!("{} rows were restored, {} were expected", report.rows, present.len()).into());
+            return Err(format!(
+                "{} rows were restored, {} were expected",
+                report.rows,
+                present.len()
+            )
+            .into());
         }
         std::fs::remove_file(&copy)?;
         std::fs::remove_file(&log)?;

@@ -22,9 +22,10 @@ pub(crate) fn write(format: &str, rows: usize, columns: usize) -> Result {
         "csv" => csv(rows, columns, false),
         "classes" => csv(rows, columns, true),
         "parquet" => parquet_rows(rows, columns),
-        other => {
-            Err(format!("there are no rows of the format {other}; csv, parquet and classes exist").into())
-        }
+        other => Err(format!(
+            "there are no rows of the format {other}; csv, parquet and classes exist"
+        )
+        .into()),
     }
 }
 
@@ -41,7 +42,9 @@ impl RowMaker {
 
     /// Replaces `row` by the next one.
     fn fill(&mut self, row: &mut [f64]) {
-        let Some((target, features)) = row.split_last_mut() else { return };
+        let Some((target, features)) = row.split_last_mut() else {
+            return;
+        };
         *target = 0.1 * self.number();
         for (column, value) in features.iter_mut().enumerate() {
             *value = self.number();
@@ -51,7 +54,11 @@ impl RowMaker {
 }
 
 fn name(column: usize, columns: usize) -> String {
-    if column + 1 == columns { "y".into() } else { format!("x{column}") }
+    if column + 1 == columns {
+        "y".into()
+    } else {
+        format!("x{column}")
+    }
 }
 
 fn csv(rows: usize, columns: usize, classes: bool) -> Result {
@@ -66,8 +73,11 @@ fn csv(rows: usize, columns: usize, classes: bool) -> Result {
             let separator = if column == 0 { "" } else { "," };
             if classes && column + 1 == columns {
                 // Noise as large as the sum, so that no plane tells the classes apart.
-                let class =
-                    if value + 2.0 * maker.number() * (columns as f64).sqrt() > 0.0 { "b" } else { "a" };
+                let class = if value + 2.0 * maker.number() * (columns as f64).sqrt() > 0.0 {
+                    "b"
+                } else {
+                    "a"
+                };
                 write!(out, "{separator}{class}")?;
             } else {
                 write!(out, "{separator}{value:.7}")?;
@@ -79,11 +89,14 @@ fn csv(rows: usize, columns: usize, classes: bool) -> Result {
 }
 
 fn parquet_rows(rows: usize, columns: usize) -> Result {
-    let fields: String =
-        (0..columns).map(|column| format!("required double {};", name(column, columns))).collect();
+    let fields: String = (0..columns)
+        .map(|column| format!("required double {};", name(column, columns)))
+        .collect();
     let schema = Arc::new(parse_message_type(&format!("message rows {{ {fields} }}"))?);
     // Random numbers repeat so seldom that a dictionary of them only takes time.
-    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .build();
     let out = BufWriter::with_capacity(1 << 20, io::stdout());
     let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
     let mut maker = RowMaker(88_172_645_463_325_252);
@@ -93,11 +106,16 @@ fn parquet_rows(rows: usize, columns: usize) -> Result {
         let mut table = vec![Vec::with_capacity(count); columns];
         for _ in 0..count {
             maker.fill(&mut row);
-            table.iter_mut().zip(&row).for_each(|(column, value)| column.push(*value));
+            table
+                .iter_mut()
+                .zip(&row)
+                .for_each(|(column, value)| column.push(*value));
         }
         let mut group = writer.next_row_group()?;
         for values in &table {
-            let Some(mut chunk) = group.next_column()? else { return Err("a column is missing".into()) };
+            let Some(mut chunk) = group.next_column()? else {
+                return Err("a column is missing".into());
+            };
             let ColumnWriter::DoubleColumnWriter(column) = chunk.untyped() else {
                 return Err("a column is not of numbers".into());
             };

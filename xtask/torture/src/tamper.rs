@@ -11,7 +11,10 @@ use rusqlite::types::Value;
 use crate::{Dice, Result, ids, model, sound, table, tell};
 
 fn named(at: usize) -> ForgetRequest {
-    ForgetRequest { id: Some(format!("T-{at}")), ..ForgetRequest::new(ids(&[format!("r{at}")])) }
+    ForgetRequest {
+        id: Some(format!("T-{at}")),
+        ..ForgetRequest::new(ids(&[format!("r{at}")]))
+    }
 }
 
 /// A file with something in every table, rows that wait to be scrubbed included.
@@ -21,7 +24,10 @@ fn eventful(path: &Path) -> Result {
     for at in 0..40 {
         engine.forget(&named(at), &ForgetOptions::default())?;
     }
-    engine.set_policy(&PolicyChange { settle_after: Some(50), ..PolicyChange::default() })?;
+    engine.set_policy(&PolicyChange {
+        settle_after: Some(50),
+        ..PolicyChange::default()
+    })?;
     for at in 40..60 {
         engine.forget(&named(at), &ForgetOptions::default())?;
     }
@@ -31,13 +37,20 @@ fn eventful(path: &Path) -> Result {
 /// Alters one value of a table, or takes a record out; gives what was done.
 fn alter(connection: &Connection, table: &str, dice: &mut Dice) -> Result<String> {
     let count: u64 =
-        connection.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
-    let sql = format!("SELECT * FROM \"{table}\" LIMIT 1 OFFSET {}", dice.below(count));
+        connection.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| {
+            row.get(0)
+        })?;
+    let sql = format!(
+        "SELECT * FROM \"{table}\" LIMIT 1 OFFSET {}",
+        dice.below(count)
+    );
     let mut statement = connection.prepare(&sql)?;
     let names: Vec<String> = statement.column_names().map(String::from).collect();
     let values: Vec<Value> =
         statement.query_row([], |row| (0..names.len()).map(|at| row.get(at)).collect())?;
-    let all: Vec<String> = (1..=names.len()).map(|at| format!("\"{}\" IS ?{at}", names[at - 1])).collect();
+    let all: Vec<String> = (1..=names.len())
+        .map(|at| format!("\"{}\" IS ?{at}", names[at - 1]))
+        .collect();
     let which = all.join(" AND ");
     if dice.below(4) == 0 {
         let sql = format!("DELETE FROM \"{table}\" WHERE {which}");
@@ -61,8 +74,11 @@ fn alter(connection: &Connection, table: &str, dice: &mut Dice) -> Result<String
     };
     let mut given = values.clone();
     given.push(altered);
-    let sql =
-        format!("UPDATE OR REPLACE \"{table}\" SET \"{}\" = ?{} WHERE {which}", names[column], given.len());
+    let sql = format!(
+        "UPDATE OR REPLACE \"{table}\" SET \"{}\" = ?{} WHERE {which}",
+        names[column],
+        given.len()
+    );
     connection.execute(&sql, rusqlite::params_from_iter(&given))?;
     Ok(format!("{}.{}", table, names[column]))
 }
@@ -83,7 +99,9 @@ pub(crate) fn run(count: u64) -> Result {
     let connection = Connection::open(&path)?;
     let mut statement =
         connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
-    let tables: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let tables: Vec<String> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     drop(statement);
     drop(connection);
     let mut dice = Dice(11);
@@ -100,8 +118,11 @@ pub(crate) fn run(count: u64) -> Result {
             if !is_refused(&path)? {
                 return Err(format!("verify accepts {what}").into());
             }
-            let forgot = Engine::open(&path)
-                .and_then(|mut engine| engine.forget(&named(200), &ForgetOptions::default()).map(drop));
+            let forgot = Engine::open(&path).and_then(|mut engine| {
+                engine
+                    .forget(&named(200), &ForgetOptions::default())
+                    .map(drop)
+            });
             match forgot {
                 Ok(()) => *accepted.entry(table).or_default() += 1,
                 Err(error) if error.kind() == ErrorKind::BadModel => {}
@@ -109,8 +130,15 @@ pub(crate) fn run(count: u64) -> Result {
             }
         }
     }
-    let rest: Vec<String> = accepted.iter().map(|(table, times)| format!("{table} {times}")).collect();
-    let told = if rest.is_empty() { "all".into() } else { format!("all but {} (not read)", rest.join(", ")) };
+    let rest: Vec<String> = accepted
+        .iter()
+        .map(|(table, times)| format!("{table} {times}"))
+        .collect();
+    let told = if rest.is_empty() {
+        "all".into()
+    } else {
+        format!("all but {} (not read)", rest.join(", "))
+    };
     tell(
         "values altered without the key, table by table",
         &format!(

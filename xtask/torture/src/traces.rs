@@ -16,7 +16,10 @@ pub(crate) fn markers() -> Result {
     for at in 0..2 * COUNT {
         let kind = if at % 2 == 0 { "marker" } else { "other" };
         let word = format!("{kind}{at:05}word common{}", at % 7);
-        text.push_str(&format!("{kind}{at:05}id,{kind}{at:05}who,{word},{}\n", at % 13));
+        text.push_str(&format!(
+            "{kind}{at:05}id,{kind}{at:05}who,{word},{}\n",
+            at % 13
+        ));
     }
     let mut request = FitRequest::new(Source::from_bytes("table.csv", text, None)?);
     request.targets = vec!["y".into()];
@@ -29,8 +32,14 @@ pub(crate) fn markers() -> Result {
     let asked: Vec<ForgetRequest> = (0..COUNT)
         .map(|at| {
             let value = format!("marker{:05}who", 2 * at);
-            let who = RowSelection::Subject { column: "who".into(), value };
-            ForgetRequest { id: Some(format!("marker-request-{at}")), ..ForgetRequest::new(who) }
+            let who = RowSelection::Subject {
+                column: "who".into(),
+                value,
+            };
+            ForgetRequest {
+                id: Some(format!("marker-request-{at}")),
+                ..ForgetRequest::new(who)
+            }
         })
         .collect();
     for some in asked.chunks(64) {
@@ -56,7 +65,10 @@ fn found(folder: &Path, text: &str) -> Result<usize> {
     let mut count = 0;
     for entry in std::fs::read_dir(folder)? {
         let bytes = std::fs::read(entry?.path())?;
-        count += bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+        count += bytes
+            .windows(text.len())
+            .filter(|window| *window == text.as_bytes())
+            .count();
     }
     Ok(count)
 }
@@ -66,7 +78,10 @@ pub(crate) fn flips() -> Result {
     let path = folder.path().join("model.efface");
     let mut engine = model(&path, table((0..30).map(|at| format!("r{at}")), 3, 1))?;
     for at in 0..4 {
-        engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
+        engine.forget(
+            &ForgetRequest::new(ids(&[format!("r{at}")])),
+            &ForgetOptions::default(),
+        )?;
     }
     let keys = KeyRing::from(engine.public_keys()?.remove(0).key);
     let bundle = engine.bundle("2")?.to_bytes()?;
@@ -89,7 +104,11 @@ pub(crate) fn flips() -> Result {
     let note = engine.checkpoint()?;
     let holds = |leaves: &[Vec<u8>], note: &str| {
         let mut replay = LogReplay::new(&keys);
-        leaves.iter().try_for_each(|leaf| replay.push(leaf).map(drop)).is_ok() && replay.finish(note).is_ok()
+        leaves
+            .iter()
+            .try_for_each(|leaf| replay.push(leaf).map(drop))
+            .is_ok()
+            && replay.finish(note).is_ok()
     };
     if !holds(&leaves, &note) {
         return Err("the log itself is refused".into());
@@ -100,7 +119,9 @@ pub(crate) fn flips() -> Result {
             leaves[which][at] ^= 1;
             // The receipts before it are as they were, so that reading may stop at the first that is not.
             if holds(&leaves, &note) {
-                return Err(format!("a log with byte {at} of receipt {which} changed is accepted").into());
+                return Err(
+                    format!("a log with byte {at} of receipt {which} changed is accepted").into(),
+                );
             }
             leaves[which][at] ^= 1;
             flipped += 1;
@@ -109,7 +130,10 @@ pub(crate) fn flips() -> Result {
     let mut swapped = leaves.clone();
     swapped.swap(1, 2);
     let fork = engine.bundle("1")?.head.checkpoint;
-    engine.forget(&ForgetRequest::new(ids(&["r9".into()])), &ForgetOptions::default())?;
+    engine.forget(
+        &ForgetRequest::new(ids(&["r9".into()])),
+        &ForgetOptions::default(),
+    )?;
     let later = engine.checkpoint()?;
     for (what, list, note) in [
         ("cut short", &leaves[..leaves.len() - 1], &fork),
@@ -122,7 +146,10 @@ pub(crate) fn flips() -> Result {
     }
     tell(
         "bytes flipped, one at a time",
-        &format!("{} of a bundle (3 bits), {flipped} of a log: all refused", bundle.len()),
+        &format!(
+            "{} of a bundle (3 bits), {flipped} of a log: all refused",
+            bundle.len()
+        ),
     );
     tell("log cut short, reordered, forked", "refused");
     Ok(())

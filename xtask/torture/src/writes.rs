@@ -12,17 +12,31 @@ use efface_io::Source;
 use crate::{Result, ids, model, sound, table, tell};
 
 /// What SQLite and we call to change a disk.
-const CALLS: [&str; 9] =
-    ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "rename", "linkat", "fchmod"];
+const CALLS: [&str; 9] = [
+    "pwrite64",
+    "write",
+    "fdatasync",
+    "fsync",
+    "ftruncate",
+    "unlink",
+    "rename",
+    "linkat",
+    "fchmod",
+];
 
 /// What is done while they fail. `quick` is a forget that leaves scrubbing for later, `scrub` the settle after it.
-pub(crate) const ACTS: [&str; 9] =
-    ["forget", "quick", "scrub", "learn", "amend", "settle", "export", "policy", "fit"];
+pub(crate) const ACTS: [&str; 9] = [
+    "forget", "quick", "scrub", "learn", "amend", "settle", "export", "policy", "fit",
+];
 
 const WIDTH: usize = 8;
 
 fn rows(names: std::ops::Range<usize>, seed: u64) -> Result<Source> {
-    Ok(Source::from_bytes("rows.csv", table(names.map(|at| format!("r{at}")), WIDTH, seed), None)?)
+    Ok(Source::from_bytes(
+        "rows.csv",
+        table(names.map(|at| format!("r{at}")), WIDTH, seed),
+        None,
+    )?)
 }
 
 pub(crate) fn child(path: &Path, act: &str) -> Result {
@@ -32,10 +46,15 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
     let mut engine = Engine::open(path)?;
     match act {
         "forget" | "quick" => {
-            let named = ForgetRequest { id: Some("T-1".into()), ..ForgetRequest::new(ids(&["r7".into()])) };
+            let named = ForgetRequest {
+                id: Some("T-1".into()),
+                ..ForgetRequest::new(ids(&["r7".into()]))
+            };
             let report = engine.forget(&named, &ForgetOptions::default())?;
             if report.outcome.name() != "erased" || report.scrubbed != (act == "forget") {
-                return Err(format!("{}, scrubbed {}", report.outcome.name(), report.scrubbed).into());
+                return Err(
+                    format!("{}, scrubbed {}", report.outcome.name(), report.scrubbed).into(),
+                );
             }
         }
         "learn" => drop(engine.learn(&rows(60..64, 2)?, &Silent)?),
@@ -43,7 +62,10 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
         "settle" | "scrub" => drop(engine.settle()?),
         "export" => drop(engine.export("json", None)?),
         "policy" => {
-            engine.set_policy(&PolicyChange { minimum_batch: Some(12), ..PolicyChange::default() })?;
+            engine.set_policy(&PolicyChange {
+                minimum_batch: Some(12),
+                ..PolicyChange::default()
+            })?;
         }
 
         other => return Err(format!("there is no act {other}").into()),
@@ -59,7 +81,12 @@ fn probe(path: &Path) -> Result<Option<State>> {
         return Ok(None);
     }
     let summary = Engine::open_read_only(path)?.summary()?;
-    Ok(Some((summary.rows, summary.receipts, summary.unscrubbed, summary.exports)))
+    Ok(Some((
+        summary.rows,
+        summary.receipts,
+        summary.unscrubbed,
+        summary.exports,
+    )))
 }
 
 /// The model that an act starts from; none for a fit.
@@ -78,15 +105,23 @@ fn start(act: &str, path: &Path) -> Result {
         })?;
     }
     if act == "scrub" || act == "settle" {
-        engine.forget(&ForgetRequest::new(ids(&["r1".into()])), &ForgetOptions::default())?;
+        engine.forget(
+            &ForgetRequest::new(ids(&["r1".into()])),
+            &ForgetOptions::default(),
+        )?;
     }
     Ok(())
 }
 
 pub(crate) fn parent(acts: &[&str]) -> Result {
-    let can = Command::new("strace").args(["-f", "-e", "trace=none", "true"]).output();
+    let can = Command::new("strace")
+        .args(["-f", "-e", "trace=none", "true"])
+        .output();
     if !can.is_ok_and(|output| output.status.success()) {
-        tell("every write failing in turn", "skipped: strace is not here, or must not be used");
+        tell(
+            "every write failing in turn",
+            "skipped: strace is not here, or must not be used",
+        );
         return Ok(());
     }
     for act in acts {
@@ -102,9 +137,18 @@ fn fail_all(act: &str) -> Result {
     start(act, &whole)?;
     let whole_key = folder.path().join("whole.efface.key");
     let key = folder.path().join("model.efface.key");
-    let before = if act == "fit" { None } else { Some((std::fs::read(&whole)?, std::fs::read(&whole_key)?)) };
+    let before = if act == "fit" {
+        None
+    } else {
+        Some((std::fs::read(&whole)?, std::fs::read(&whole_key)?))
+    };
     let reset = || -> Result {
-        for name in ["model.efface", "model.efface.key", "model.efface.head", "model.efface-journal"] {
+        for name in [
+            "model.efface",
+            "model.efface.key",
+            "model.efface.head",
+            "model.efface-journal",
+        ] {
             let _ = std::fs::remove_file(folder.path().join(name));
         }
         if let Some((model, _)) = &before {
@@ -146,10 +190,13 @@ fn fail_all(act: &str) -> Result {
                     true if found == new => done += 1,
                     false if found == old => kept += 1,
                     // A client that is told of a failure asks again; a request with a name has one effect.
-                    false if found == new && (act != "forget" || child(&path, act).is_ok()) => done += 1,
+                    false if found == new && (act != "forget" || child(&path, act).is_ok()) => {
+                        done += 1
+                    }
                     success => {
-                        let what =
-                            format!("{act}, {call} number {nth} failing: success {success}, {found:?}");
+                        let what = format!(
+                            "{act}, {call} number {nth} failing: success {success}, {found:?}"
+                        );
                         return Err(what.into());
                     }
                 }
@@ -157,7 +204,9 @@ fn fail_all(act: &str) -> Result {
         }
         tell(
             &format!("{act}: every write failing in turn, {why}"),
-            &format!("{failed} calls: {kept} times the old state, {done} times the new one, verify green"),
+            &format!(
+                "{failed} calls: {kept} times the old state, {done} times the new one, verify green"
+            ),
         );
     }
     Ok(())

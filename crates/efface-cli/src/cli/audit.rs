@@ -18,7 +18,13 @@ pub(crate) struct AuditArguments {
     pub(crate) model: PathBuf,
 
     /// Rows to forget in a copy, by id, with commas
-    #[arg(long, alias = "ids", value_name = "IDS", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(
+        long,
+        alias = "ids",
+        value_name = "IDS",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
     pub(crate) forget: Vec<String>,
 
     /// Person whose rows to forget in a copy

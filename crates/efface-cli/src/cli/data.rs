@@ -32,7 +32,12 @@ pub(crate) struct DataArguments {
     pub(crate) decimal_comma: bool,
 
     /// Cells that hold nothing, beside empty ones, such as NA,?
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "The file")]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        value_delimiter = ',',
+        help_heading = "The file"
+    )]
     pub(crate) missing: Vec<String>,
 
     /// Columns or features accepted [default: 1,000,000 columns, 16,777,216 features of svmlight or --hash]
@@ -53,7 +58,11 @@ impl DataArguments {
     /// How the file is written.
     pub(crate) fn dialect(&self) -> TableDialect {
         let separator = self.delimiter;
-        TableDialect { separator, decimal_comma: self.decimal_comma, missing: self.missing.clone() }
+        TableDialect {
+            separator,
+            decimal_comma: self.decimal_comma,
+            missing: self.missing.clone(),
+        }
     }
 
     /// The first file or folder, where it is one that has a name.

@@ -55,7 +55,12 @@ pub(crate) struct FeatureArguments {
     pub(crate) target_encode: Vec<String>,
 
     /// How many rows the mean of all targets counts for beside those of a level
-    #[arg(long, value_name = "ROWS", requires = "target_encode", default_value_t = 10.0)]
+    #[arg(
+        long,
+        value_name = "ROWS",
+        requires = "target_encode",
+        default_value_t = 10.0
+    )]
     pub(crate) target_smoothing: f64,
 
     /// Add the products of up to N features: 2 to 4
@@ -140,9 +145,10 @@ fn gap(text: &str) -> Result<GapFilling, String> {
         ("mean", _) => Ok(GapFilling::Mean),
         ("indicator", _) => Ok(GapFilling::Indicator),
         (_, Some(Ok(value))) if f64::is_finite(value) => Ok(GapFilling::Constant(value)),
-        _ => {
-            Err("write mean, constant=V with a finite number, indicator, or two of them with a comma".into())
-        }
+        _ => Err(
+            "write mean, constant=V with a finite number, indicator, or two of them with a comma"
+                .into(),
+        ),
     }
 }
 
@@ -174,7 +180,10 @@ mod tests {
         }
         assert_eq!([runs("2"), runs("1,3")], [Ok((2, 2)), Ok((1, 3))]);
         assert!(runs("1,2,3").is_err() && runs("a").is_err());
-        assert_eq!([share("2"), share("0.5")], [Ok(RowShare::Rows(2)), Ok(RowShare::Share(0.5))]);
+        assert_eq!(
+            [share("2"), share("0.5")],
+            [Ok(RowShare::Rows(2)), Ok(RowShare::Share(0.5))]
+        );
         assert!(share("1.5").is_err() && share("-1").is_err());
     }
 }

@@ -20,7 +20,12 @@ pub(crate) struct FolderArguments {
     pub(crate) models: Option<PathBuf>,
 
     /// With --models: pass over models that the index of the folder says have no rows of the person
-    #[arg(long, requires = "models", requires = "subject", help_heading = "Several models")]
+    #[arg(
+        long,
+        requires = "models",
+        requires = "subject",
+        help_heading = "Several models"
+    )]
     pub(crate) by_index: bool,
 
     /// With --models: folder for the receipts, MODEL.cose each

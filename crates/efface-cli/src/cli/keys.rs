@@ -20,7 +20,13 @@ pub(crate) struct SigningArguments {
     pub(crate) sign_with: Option<String>,
 
     /// Sign with the one Ed25519 key of an agent that speaks the protocol of ssh-agent
-    #[arg(long, global = true, value_name = "SOCKET", conflicts_with = "sign_with", display_order = 95)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "SOCKET",
+        conflicts_with = "sign_with",
+        display_order = 95
+    )]
     pub(crate) sign_with_agent: Option<PathBuf>,
 
     /// File with the passphrase that the key file is encrypted with
@@ -31,7 +37,11 @@ pub(crate) struct SigningArguments {
 impl SigningArguments {
     pub(crate) fn access(&self) -> Result<KeyAccess> {
         let passphrase = self.passphrase_file.as_ref().map(passphrase).transpose()?;
-        Ok(KeyAccess { place: place(&self.sign_with, &self.sign_with_agent), passphrase, beside: None })
+        Ok(KeyAccess {
+            place: place(&self.sign_with, &self.sign_with_agent),
+            passphrase,
+            beside: None,
+        })
     }
 }
 
@@ -48,11 +58,14 @@ fn place(command: &Option<String>, socket: &Option<PathBuf>) -> KeyPlace {
 pub(crate) fn passphrase(path: &PathBuf) -> Result<Passphrase> {
     use std::io::Read;
     let mut text = String::with_capacity(LARGEST_PASSPHRASE as usize);
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST_PASSPHRASE).read_to_string(&mut text));
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST_PASSPHRASE).read_to_string(&mut text));
     read.map_err(|cause| Failure::file(path, "read", &cause))?;
     if text.trim().is_empty() {
-        return Err(Failure::usage(format!("the passphrase in {} is empty", path.display())));
+        return Err(Failure::usage(format!(
+            "the passphrase in {} is empty",
+            path.display()
+        )));
     }
     let passphrase = Passphrase::new(&text);
     zeroize::Zeroize::zeroize(&mut text);
@@ -87,7 +100,12 @@ pub(crate) struct KeysArguments {
     pub(crate) next_sign_with: Option<String>,
 
     /// With --rotate or --recover: the new key is that of an agent, as for --sign-with-agent
-    #[arg(long, value_name = "SOCKET", requires = "replace", conflicts_with = "next_sign_with")]
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        requires = "replace",
+        conflicts_with = "next_sign_with"
+    )]
     pub(crate) next_sign_with_agent: Option<PathBuf>,
 
     /// Encrypt the key file with the passphrase in FILE

@@ -29,14 +29,15 @@ pub(crate) use keys::{
 };
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{
-    DelaySeconds, GridSize, NamedWeight, SubjectValue, person as subject_value, time as requested_time,
+    DelaySeconds, GridSize, NamedWeight, SubjectValue, person as subject_value,
+    time as requested_time,
 };
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use scoring::{EvaluateArguments, PenaltyValue, ScoringArguments};
 pub(crate) use service::{ServeArguments, TokenAction, TokenArguments};
 pub(crate) use settings::{
-    AggregateName, CertifierName, CurvatureName, DeviceName, LikelihoodName, ModelArguments, ModelName,
-    OverwriteArguments, SettleArguments, SuppressionWord,
+    AggregateName, CertifierName, CurvatureName, DeviceName, LikelihoodName, ModelArguments,
+    ModelName, OverwriteArguments, SettleArguments, SuppressionWord,
 };
 pub(crate) use witness::{QuorumArguments, WitnessAction, WitnessArguments};
 
@@ -186,23 +187,48 @@ pub(crate) struct FitArguments {
     pub(crate) overwriting: OverwriteArguments,
 
     /// Columns to read as words
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Features"
+    )]
     pub(crate) text: Vec<String>,
 
     /// Columns with one feature per value
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Features"
+    )]
     pub(crate) categorical: Vec<String>,
 
     /// Columns that must hold numbers
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Features"
+    )]
     pub(crate) numeric: Vec<String>,
 
     /// Columns of dates such as 2026-03-02, read as days since 1970
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Features"
+    )]
     pub(crate) dates: Vec<String>,
 
     /// Columns to leave out
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Features"
+    )]
     pub(crate) ignore: Vec<String>,
 
     /// Take the N commonest words of the rows, chosen anew when rows leave [default with --text: 1500]
@@ -218,7 +244,12 @@ pub(crate) struct FitArguments {
     pub(crate) hash: Option<u64>,
 
     /// The most values of a column that is one feature per value without being named
-    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        help_heading = "Features"
+    )]
     pub(crate) max_levels: usize,
 
     #[command(flatten)]
@@ -291,7 +322,12 @@ pub(crate) struct ForgetArguments {
     pub(crate) folder: FolderArguments,
 
     /// Rows to forget, by id, with commas
-    #[arg(long, value_name = "IDS", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "IDS",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
     pub(crate) ids: Vec<String>,
 
     /// Rows to forget, one id a line; - for standard input
@@ -358,7 +394,12 @@ pub(crate) struct ForgetArguments {
     pub(crate) requested_at: Option<efface_receipt::Time>,
 
     /// Write the receipt, with all that is needed to check it, to FILE
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Receipt")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "dry_run",
+        help_heading = "Receipt"
+    )]
     pub(crate) receipt: Option<PathBuf>,
 
     /// Overwrite the receipt file
@@ -524,7 +565,9 @@ mod tests {
     fn ids_may_start_with_a_hyphen() {
         for line in [&["--ids", "-5,7"][..], &["--ids=-5,7"]] {
             let words = ["efface", "forget", "m.efface"].iter().chain(line).copied();
-            let Command::Forget(forget) = Cli::try_parse_from(words).unwrap().command else { panic!() };
+            let Command::Forget(forget) = Cli::try_parse_from(words).unwrap().command else {
+                panic!()
+            };
             assert_eq!(forget.ids, ["-5", "7"]);
         }
     }

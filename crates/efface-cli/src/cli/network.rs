@@ -41,7 +41,12 @@ pub(crate) struct NetworkArguments {
     pub(crate) embeddings: Option<PathBuf>,
 
     /// The words of a .bin file, one a line [default: its name with .vocab.txt for .bin or .f16le.bin]
-    #[arg(long, value_name = "FILE", requires = "embeddings", help_heading = "Networks")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "embeddings",
+        help_heading = "Networks"
+    )]
     pub(crate) embedding_words: Option<PathBuf>,
 
     /// Numbers a word [default: what the files hold; 100 for random vectors]
@@ -65,15 +70,30 @@ pub(crate) struct NetworkArguments {
     pub(crate) batch: Option<usize>,
 
     /// Of AdamW, at its highest [default: 0.002]
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Training")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_hyphen_values = true,
+        help_heading = "Training"
+    )]
     pub(crate) learning_rate: Option<f32>,
 
     /// Share of values dropped while training [default: 0.3 for bilstm, 0.2 for lstm]
-    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = "Training")]
+    #[arg(
+        long,
+        value_name = "P",
+        allow_hyphen_values = true,
+        help_heading = "Training"
+    )]
     pub(crate) dropout: Option<f32>,
 
     /// Share of the rows that judge epochs and do not teach the encoder [default: 0.1]
-    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = "Training")]
+    #[arg(
+        long,
+        value_name = "P",
+        allow_hyphen_values = true,
+        help_heading = "Training"
+    )]
     pub(crate) validation: Option<f32>,
 
     /// Epochs without a better validation before stopping [default: 4]
@@ -93,16 +113,31 @@ pub(crate) struct TuningArguments {
     pub(crate) epochs: Option<usize>,
 
     /// Of AdamW, above 0 and at most 1 [default: the fit's for fine_tune, a quarter of it for the others]
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Training a network further")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_hyphen_values = true,
+        help_heading = "Training a network further"
+    )]
     pub(crate) learning_rate: Option<f64>,
 
     /// neggrad_plus: what the rows that stay count for, above 0 and below 1 [default: 0.95]; scrub: what
     /// nearness to the old network counts for on them, 0 or more [default: 0.5]
-    #[arg(long, value_name = "α", allow_hyphen_values = true, help_heading = "Training a network further")]
+    #[arg(
+        long,
+        value_name = "α",
+        allow_hyphen_values = true,
+        help_heading = "Training a network further"
+    )]
     pub(crate) alpha: Option<f64>,
 
     /// scrub: what the loss of the rows that stay counts for, 0 or more [default: 1]
-    #[arg(long, value_name = "γ", allow_hyphen_values = true, help_heading = "Training a network further")]
+    #[arg(
+        long,
+        value_name = "γ",
+        allow_hyphen_values = true,
+        help_heading = "Training a network further"
+    )]
     pub(crate) gamma: Option<f64>,
 
     /// scrub: first epochs that also pass over the rows to forget, 1 to all [default: 2]
@@ -110,20 +145,39 @@ pub(crate) struct TuningArguments {
     pub(crate) max_epochs: Option<usize>,
 
     /// neggrad_plus and scrub: give up, and change nothing, when the rows to forget have a loss above this [default: 20]
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Training a network further")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_hyphen_values = true,
+        help_heading = "Training a network further"
+    )]
     pub(crate) loss_cap: Option<f64>,
 }
 
 impl TuningArguments {
     /// The settings that were given, by the names that methods know them by.
     pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
-        let Self { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap } = self;
+        let Self {
+            epochs,
+            learning_rate,
+            alpha,
+            gamma,
+            max_epochs,
+            loss_cap,
+        } = self;
         let whole = [("epochs", epochs), ("max_epochs", max_epochs)];
-        let numbers =
-            [("learning_rate", learning_rate), ("alpha", alpha), ("gamma", gamma), ("loss_cap", loss_cap)];
-        let whole = whole.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
-        let numbers =
-            numbers.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
+        let numbers = [
+            ("learning_rate", learning_rate),
+            ("alpha", alpha),
+            ("gamma", gamma),
+            ("loss_cap", loss_cap),
+        ];
+        let whole = whole
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
+        let numbers = numbers
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
         whole.chain(numbers).collect()
     }
 }

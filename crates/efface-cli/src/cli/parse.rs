@@ -14,9 +14,10 @@ pub(crate) struct SubjectValue {
 /// `user_id=u1042`; the value may hold further equals signs.
 pub(crate) fn person(text: &str) -> Result<SubjectValue, String> {
     match text.split_once('=') {
-        Some((column, value)) if !column.is_empty() && !value.is_empty() => {
-            Ok(SubjectValue { column: column.into(), value: value.into() })
-        }
+        Some((column, value)) if !column.is_empty() && !value.is_empty() => Ok(SubjectValue {
+            column: column.into(),
+            value: value.into(),
+        }),
         _ => Err("write it as COLUMN=VALUE, as in user_id=u1042".into()),
     }
 }
@@ -47,7 +48,10 @@ pub(crate) fn class_weight(text: &str) -> Result<NamedWeight, String> {
     if text == "balanced" {
         return Ok(NamedWeight::Balanced);
     }
-    match text.rsplit_once('=').map(|(class, weight)| (class, weight.parse::<f64>())) {
+    match text
+        .rsplit_once('=')
+        .map(|(class, weight)| (class, weight.parse::<f64>()))
+    {
         Some((class, Ok(weight))) if weight > 0.0 && weight.is_finite() => {
             Ok(NamedWeight::Class(class.into(), weight))
         }
@@ -61,7 +65,9 @@ pub(crate) struct GridSize(pub(crate) usize, pub(crate) usize);
 
 /// `8x4`.
 pub(crate) fn grid(text: &str) -> Result<GridSize, String> {
-    let parts = text.split_once(['x', '×']).map(|(a, b)| (a.trim().parse(), b.trim().parse()));
+    let parts = text
+        .split_once(['x', '×'])
+        .map(|(a, b)| (a.trim().parse(), b.trim().parse()));
     match parts {
         Some((Ok(a), Ok(b))) => Ok(GridSize(a, b)),
         _ => Err("write it as two whole numbers with an x between them, as in 8x4".into()),
@@ -82,8 +88,16 @@ pub(crate) fn duration(text: &str) -> Result<DelaySeconds, String> {
         Some('d') => 86_400,
         _ => return Err(wrong()),
     };
-    let number: u64 = text.get(..text.len() - 1).unwrap_or_default().parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|seconds| *seconds <= 1 << 40).map(DelaySeconds).ok_or_else(wrong)
+    let number: u64 = text
+        .get(..text.len() - 1)
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| wrong())?;
+    number
+        .checked_mul(unit)
+        .filter(|seconds| *seconds <= 1 << 40)
+        .map(DelaySeconds)
+        .ok_or_else(wrong)
 }
 
 /// A number of columns.
@@ -103,9 +117,16 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         Some('G' | 'g') => 30,
         _ => 0,
     };
-    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    let digits = if shift == 0 {
+        text
+    } else {
+        &text[..text.len() - 1]
+    };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
+    number
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(wrong)
 }
 
 /// A time as receipts write it; a shorter one without milliseconds is understood too.
@@ -135,7 +156,10 @@ mod tests {
     #[test]
     fn weights_of_classes_are_read() {
         assert_eq!(class_weight("balanced"), Ok(NamedWeight::Balanced));
-        assert_eq!(class_weight("a=b=0.5"), Ok(NamedWeight::Class("a=b".into(), 0.5)));
+        assert_eq!(
+            class_weight("a=b=0.5"),
+            Ok(NamedWeight::Class("a=b".into(), 0.5))
+        );
         for wrong in ["spam", "spam=0", "spam=-1", "spam=inf", "spam=x"] {
             assert!(class_weight(wrong).is_err(), "{wrong}");
         }
@@ -156,14 +180,29 @@ mod tests {
         for wrong in ["", "h", "12", "-1s", "1.5h", "99999999999999999999d", "7é"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(time("2026-03-02T09:15:00Z").unwrap().to_string(), "2026-03-02T09:15:00.000Z");
+        assert_eq!(
+            time("2026-03-02T09:15:00Z").unwrap().to_string(),
+            "2026-03-02T09:15:00.000Z"
+        );
         assert!(time("yesterday").is_err() && time("").is_err());
     }
 
     #[test]
     fn sizes_and_columns_are_whole_and_not_zero() {
-        assert_eq!([size("4096"), size("64M"), size("2g")], [Ok(4096), Ok(64 << 20), Ok(2 << 30)]);
-        for wrong in ["", "M", "0", "-1", "1.5G", "99999999999999999999", "18446744073709551615K", "7é"] {
+        assert_eq!(
+            [size("4096"), size("64M"), size("2g")],
+            [Ok(4096), Ok(64 << 20), Ok(2 << 30)]
+        );
+        for wrong in [
+            "",
+            "M",
+            "0",
+            "-1",
+            "1.5G",
+            "99999999999999999999",
+            "18446744073709551615K",
+            "7é",
+        ] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
         assert_eq!(columns("1,000"), Ok(1000));
@@ -173,7 +212,10 @@ mod tests {
     #[test]
     fn a_person_is_a_column_and_a_value() {
         let found = person("mail=a=b").unwrap();
-        assert_eq!((found.column.as_str(), found.value.as_str()), ("mail", "a=b"));
+        assert_eq!(
+            (found.column.as_str(), found.value.as_str()),
+            ("mail", "a=b")
+        );
         for wrong in ["u1042", "=u1042", "user_id=", ""] {
             assert!(person(wrong).is_err(), "{wrong}");
         }

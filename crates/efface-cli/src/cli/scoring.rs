@@ -15,7 +15,12 @@ pub(crate) struct ScoringArguments {
     pub(crate) test: Option<PathBuf>,
 
     /// Hold out this share of the rows, by a hash of their ids, and judge the model by them; they are not in the model
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, help_heading = "How good is it")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "How good is it"
+    )]
     pub(crate) holdout: Option<f64>,
 
     /// Judge every row by a model that is fitted without its fold; the model itself is fitted on all rows
@@ -57,7 +62,9 @@ pub(super) fn penalty(text: &str) -> Result<PenaltyValue, String> {
     match text {
         "auto" => Ok(PenaltyValue::Auto),
         number => {
-            let number = number.parse().map_err(|_| "write a number, or auto".to_owned())?;
+            let number = number
+                .parse()
+                .map_err(|_| "write a number, or auto".to_owned())?;
             Ok(PenaltyValue::Given(number))
         }
     }

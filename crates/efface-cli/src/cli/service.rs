@@ -62,7 +62,12 @@ pub(crate) struct ServeArguments {
     pub(crate) opendsr_domain: Option<String>,
 
     /// Certificate chain (PEM) whose key signs what OpenDSR has signed [default: that of --tls-certificate]
-    #[arg(long, value_name = "FILE", requires = "opendsr_domain", requires = "opendsr_key")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "opendsr_domain",
+        requires = "opendsr_key"
+    )]
     pub(crate) opendsr_certificate: Option<PathBuf>,
 
     /// Private key of that certificate (PEM)
@@ -123,7 +128,12 @@ pub(crate) enum TokenAction {
         name: String,
 
         /// What it allows: predict, erase, learn, audit, admin
-        #[arg(long = "scope", value_name = "SCOPE", required = true, value_delimiter = ',')]
+        #[arg(
+            long = "scope",
+            value_name = "SCOPE",
+            required = true,
+            value_delimiter = ','
+        )]
         scopes: Vec<String>,
 
         /// For which models [default: all]

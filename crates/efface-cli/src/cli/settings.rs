@@ -67,7 +67,12 @@ pub(crate) struct ModelArguments {
 
     /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
     /// (logistic and softmax, 3e-4; svm and poisson, 1e-6)
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Linear models")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_hyphen_values = true,
+        help_heading = "Linear models"
+    )]
     pub(crate) tolerance: Option<f64>,
 
     /// Threads for the large products, or for shards [default: all cores]
@@ -76,7 +81,12 @@ pub(crate) struct ModelArguments {
 
     /// What multiplies the rows of a ridge model, trains a network or encodes texts: the processor, or an NVIDIA card in a build with
     /// the feature cuda [default: cpu]
-    #[arg(long, value_enum, value_name = "DEVICE", help_heading = "Linear models")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "DEVICE",
+        help_heading = "Linear models"
+    )]
     pub(crate) device: Option<DeviceName>,
 
     /// Train with noise, so that forgetting is certified (ε, δ); logistic only
@@ -137,7 +147,13 @@ pub(crate) struct ModelArguments {
     pub(crate) sisa: Option<GridSize>,
 
     /// How shards answer together [default: vote for classes, mean for numbers]
-    #[arg(long, value_enum, value_name = "HOW", requires = "sisa", help_heading = "Shards")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        requires = "sisa",
+        help_heading = "Shards"
+    )]
     pub(crate) aggregate: Option<AggregateName>,
 
     /// Features as counts (multinomial, complement), as there or not (bernoulli), or as numbers (gaussian) [default: gaussian when a column holds numbers, else multinomial]
@@ -146,7 +162,12 @@ pub(crate) struct ModelArguments {
 
     /// Smoothing: what is added to every count (1), or the share of the largest variance that is added to
     /// every variance (Gaussian, 1e-9)
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Naive Bayes")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_hyphen_values = true,
+        help_heading = "Naive Bayes"
+    )]
     pub(crate) smoothing: Option<f64>,
 
     /// How many clusters to find
@@ -154,7 +175,12 @@ pub(crate) struct ModelArguments {
     pub(crate) clusters: Option<usize>,
 
     /// Side of the lattice that centres lie on, in the units of the features [default: 0.05]
-    #[arg(long, value_name = "ε", allow_hyphen_values = true, help_heading = "k-means")]
+    #[arg(
+        long,
+        value_name = "ε",
+        allow_hyphen_values = true,
+        help_heading = "k-means"
+    )]
     pub(crate) cell: Option<f64>,
 
     /// Divide and conquer instead of a lattice: levels × branches, as in 1x16

@@ -12,7 +12,9 @@ use crate::terminal::Terminal;
 pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
-    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    args.encoder
+        .iter()
+        .for_each(|folder| engine.set_encoder(folder));
     let report = engine.learn(source, &terminal.bars())?;
     tell("learned", &report, terminal)
 }
@@ -20,7 +22,9 @@ pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
 pub(crate) fn amend(args: &AmendArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
-    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    args.encoder
+        .iter()
+        .for_each(|folder| engine.set_encoder(folder));
     let report = engine.amend(source, &terminal.bars())?;
     tell("amended", &report, terminal)
 }
@@ -30,13 +34,20 @@ fn tell(verb: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
         terminal.object(report)?;
         return within_tolerance(report);
     }
-    terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
+    terminal.message(&format!(
+        "{verb} {}: {}",
+        count(report.learned, "row"),
+        ending(report)
+    ));
     let unknown = |what: &&NotCovered| matches!(what, NotCovered::UnknownNames { .. });
     for what in report.evidence.not_covered.iter().filter(unknown) {
         terminal.note(&format!("not covered: {what}"));
     }
     if let Some(receipt) = &report.receipt {
-        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+        terminal.message(&format!(
+            "receipt {}, number {} in the log",
+            receipt.id, receipt.sequence
+        ));
     }
     within_tolerance(report)
 }
@@ -44,9 +55,10 @@ fn tell(verb: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
 /// A change that missed its tolerance is made, and ends with a code that says so.
 pub(super) fn within_tolerance(report: &ChangeReport) -> Result {
     match report.tolerance {
-        Some(tolerance) if report.tolerance_missed => {
-            Err(Failure::tolerance_missed(missed(report.evidence.relative_bound, tolerance)))
-        }
+        Some(tolerance) if report.tolerance_missed => Err(Failure::tolerance_missed(missed(
+            report.evidence.relative_bound,
+            tolerance,
+        ))),
         _ => Ok(()),
     }
 }
@@ -54,11 +66,17 @@ pub(super) fn within_tolerance(report: &ChangeReport) -> Result {
 /// How far a result is from its tolerance.
 pub(super) fn missed(relative_bound: f64, tolerance: f64) -> String {
     let bound = if relative_bound.is_finite() {
-        format!("the distance to retraining is at most {} (relative), above", distance(relative_bound))
+        format!(
+            "the distance to retraining is at most {} (relative), above",
+            distance(relative_bound)
+        )
     } else {
         "the distance to retraining is not known to be within".to_owned()
     };
-    format!("{bound} the tolerance of {}; the result is approximate", distance(tolerance))
+    format!(
+        "{bound} the tolerance of {}; the result is approximate",
+        distance(tolerance)
+    )
 }
 
 /// What is left, how near it is to retraining, and the time.
@@ -77,5 +95,8 @@ pub(super) fn ending(report: &ChangeReport) -> String {
     } else {
         "not known".to_owned()
     };
-    format!("{left}; distance to retraining {far}; {}", seconds(report.seconds))
+    format!(
+        "{left}; distance to retraining {far}; {}",
+        seconds(report.seconds)
+    )
 }

@@ -14,7 +14,9 @@ const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &EvaluateArguments, terminal: &Terminal) -> Result {
     let mut engine = terminal.look(&args.model)?;
-    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    args.encoder
+        .iter()
+        .for_each(|folder| engine.set_encoder(folder));
     let found = engine.evaluate(open(&args.data)?, &terminal.bars())?;
     if terminal.json() {
         return terminal.object(&found);
@@ -31,8 +33,16 @@ pub(crate) fn run(args: &EvaluateArguments, terminal: &Terminal) -> Result {
 pub(super) fn tell_unknown(found: &ScoredRows, terminal: &Terminal) {
     if found.unknown_names > 0 {
         let names = count(found.unknown_names as usize, "value");
-        let were = if found.unknown_names == 1 { "was" } else { "were" };
-        let count_for = if found.unknown_names == 1 { "counts" } else { "count" };
+        let were = if found.unknown_names == 1 {
+            "was"
+        } else {
+            "were"
+        };
+        let count_for = if found.unknown_names == 1 {
+            "counts"
+        } else {
+            "count"
+        };
         terminal.note(&format!(
             "{names} in these rows (words, levels or indices) {were} not there at fit and {count_for} for nothing"
         ));
@@ -78,55 +88,105 @@ pub(super) fn figures(quality: &QualityScores) -> String {
     }
     let several = quality.numbers.len() > 1;
     let outputs = quality.numbers.iter().map(|output| {
-        let name = if several { format!("{}: ", output.name) } else { String::new() };
-        let r2 = output.r2.map(|r2| format!(", R² {r2:.4}")).unwrap_or_default();
-        format!("{name}RMSE {} (mean {}){r2}", figure(output.rmse), figure(output.baseline_rmse))
+        let name = if several {
+            format!("{}: ", output.name)
+        } else {
+            String::new()
+        };
+        let r2 = output
+            .r2
+            .map(|r2| format!(", R² {r2:.4}"))
+            .unwrap_or_default();
+        format!(
+            "{name}RMSE {} (mean {}){r2}",
+            figure(output.rmse),
+            figure(output.baseline_rmse)
+        )
     });
     outputs.collect::<Vec<_>>().join("; ")
 }
 
 /// An error in the units of the target, which may be of any size.
 fn figure(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e6).contains(&value) { format!("{value:.4}") } else { format!("{value:.4e}") }
+    if value == 0.0 || (1e-3..1e6).contains(&value) {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.4e}")
+    }
 }
 
 fn page(quality: &QualityScores) -> String {
     let mut lines = vec![("rows".to_owned(), quality.rows.to_string())];
     if quality.unknown_classes > 0 {
-        lines.push(("of unknown classes".into(), format!("{}, counted as wrong", quality.unknown_classes)));
+        lines.push((
+            "of unknown classes".into(),
+            format!("{}, counted as wrong", quality.unknown_classes),
+        ));
     }
     if let Some(classes) = &quality.classes {
-        let beside = |value: f64, baseline: f64, what: &str| format!("{value:.4} ({what} {baseline:.4})");
+        let beside =
+            |value: f64, baseline: f64, what: &str| format!("{value:.4} ({what} {baseline:.4})");
         lines.push((
             "accuracy".into(),
-            beside(classes.accuracy, classes.baseline_accuracy, "commonest class"),
+            beside(
+                classes.accuracy,
+                classes.baseline_accuracy,
+                "commonest class",
+            ),
         ));
         if let (Some(loss), Some(baseline)) = (classes.log_loss, classes.baseline_log_loss) {
-            lines.push(("log-loss".into(), beside(loss, baseline, "the classes' shares")));
+            lines.push((
+                "log-loss".into(),
+                beside(loss, baseline, "the classes' shares"),
+            ));
         }
-        lines.extend(classes.auc.map(|auc| ("AUC".to_owned(), format!("{auc:.4}"))));
+        lines.extend(
+            classes
+                .auc
+                .map(|auc| ("AUC".to_owned(), format!("{auc:.4}"))),
+        );
         lines.push(("mean F1".into(), format!("{:.4}", classes.macro_f1)));
         return format!("{}\n\n{}", pairs(lines), class_table(classes));
     }
     let outputs = quality.numbers.iter().map(|output| {
         let r2 = output.r2.map_or("–".to_owned(), |r2| format!("{r2:.4}"));
-        vec![output.name.clone(), figure(output.rmse), figure(output.baseline_rmse), r2]
+        vec![
+            output.name.clone(),
+            figure(output.rmse),
+            figure(output.baseline_rmse),
+            r2,
+        ]
     });
     format!(
         "{}\n\n{}",
         pairs(lines),
-        table(&["output", "RMSE", "RMSE of the mean", "R²"], outputs, &[1, 2, 3])
+        table(
+            &["output", "RMSE", "RMSE of the mean", "R²"],
+            outputs,
+            &[1, 2, 3]
+        )
     )
 }
 
 fn class_table(classes: &ClassQuality) -> String {
     let lines = classes.per_class.iter().take(SHOWN).map(|class| {
         let figures = [class.precision, class.recall, class.f1].map(|value| format!("{value:.4}"));
-        [vec![class.name.clone(), class.rows.to_string()], figures.to_vec()].concat()
+        [
+            vec![class.name.clone(), class.rows.to_string()],
+            figures.to_vec(),
+        ]
+        .concat()
     });
-    let mut text = table(&["class", "rows", "precision", "recall", "F1"], lines, &[1, 2, 3, 4]);
+    let mut text = table(
+        &["class", "rows", "precision", "recall", "F1"],
+        lines,
+        &[1, 2, 3, 4],
+    );
     if classes.per_class.len() > SHOWN {
-        text.push_str(&format!("\nand {} more classes (--json)", classes.per_class.len() - SHOWN));
+        text.push_str(&format!(
+            "\nand {} more classes (--json)",
+            classes.per_class.len() - SHOWN
+        ));
     }
     text
 }

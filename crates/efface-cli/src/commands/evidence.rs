@@ -18,7 +18,8 @@ pub(crate) fn run(args: &EvidenceArguments, terminal: &Terminal) -> Result {
     let engine = terminal.look(&args.model)?;
     let pack = EvidencePack::gather(&engine, &query(args))?;
     let bytes = pack.zip()?;
-    out.write_all(&bytes).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.write_all(&bytes)
+        .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()?;
     if terminal.json() {
         let number = |bundle: &ReceiptBundle| bundle.signed.receipt.sequence;
@@ -30,9 +31,14 @@ pub(crate) fn run(args: &EvidenceArguments, terminal: &Terminal) -> Result {
     }
     let receipts = count(pack.asked.len(), "receipt");
     let audits = count(pack.audits.len(), "audit");
-    terminal.message(&format!("{}: {receipts}, {audits} on record", args.output.display()));
+    terminal.message(&format!(
+        "{}: {receipts}, {audits} on record",
+        args.output.display()
+    ));
     if pack.audits.is_empty() {
-        terminal.note("no audit is on record since; `efface audit MODEL --file ROWS --record` makes one");
+        terminal.note(
+            "no audit is on record since; `efface audit MODEL --file ROWS --record` makes one",
+        );
     }
     Ok(())
 }

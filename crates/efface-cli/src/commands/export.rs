@@ -24,7 +24,9 @@ pub(crate) fn run(args: &ExportArguments, terminal: &Terminal) -> Result {
     };
     let name = path.as_ref().map(|path| path.display().to_string());
     let mut engine = terminal.change(&args.model)?;
-    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    args.encoder
+        .iter()
+        .for_each(|folder| engine.set_encoder(folder));
     let exported = if args.expose_forgotten {
         engine.export_exposing_forgotten(args.format.name(), name.as_deref())?
     } else {
@@ -41,7 +43,8 @@ pub(crate) fn run(args: &ExportArguments, terminal: &Terminal) -> Result {
         ExportFormat::Npz => export::npz(&parameters)?,
         ExportFormat::Onnx => return Err(Failure::internal("the export has no file")),
     };
-    out.write_all(&file).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.write_all(&file)
+        .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()?;
     let Some(path) = path else { return Ok(()) };
     let features = parameters.features.len();
@@ -58,7 +61,11 @@ pub(crate) fn run(args: &ExportArguments, terminal: &Terminal) -> Result {
         }));
     }
     let size = bytes(file.len() as u64);
-    terminal.message(&format!("exported {}: {} ({size})", count(features, "feature"), path.display()));
+    terminal.message(&format!(
+        "exported {}: {} ({size})",
+        count(features, "feature"),
+        path.display()
+    ));
     terminal.note("a later forget does not reach this copy; export again after one");
     Ok(())
 }

@@ -17,10 +17,13 @@ use crate::report::{count, left_behind, table};
 use crate::terminal::Terminal;
 
 pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
-    let Some(folder) = &args.folder.models else { return Err(Failure::usage("no model is named")) };
+    let Some(folder) = &args.folder.models else {
+        return Err(Failure::usage("no model is named"));
+    };
     let asked = request(&args)?;
     if let Some(receipts) = &args.folder.receipts {
-        std::fs::create_dir_all(receipts).map_err(|cause| Failure::file(receipts, "made", &cause))?;
+        std::fs::create_dir_all(receipts)
+            .map_err(|cause| Failure::file(receipts, "made", &cause))?;
     }
     let mut receipts = Vec::new();
     let mut keep = |model: &str, bundle: &ReceiptBundle| {
@@ -29,7 +32,10 @@ pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
     };
     let bars = terminal.bars();
     let mut options = FolderOptions {
-        forget: ForgetOptions { dry_run: args.dry_run, progress: &bars },
+        forget: ForgetOptions {
+            dry_run: args.dry_run,
+            progress: &bars,
+        },
         by_index: args.folder.by_index,
         access: terminal.access(),
         patience: terminal.patience(),
@@ -50,13 +56,17 @@ pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
 fn write(path: &Path, bytes: &[u8], terminal: &Terminal) -> Result {
     output::check(path, &[], true)?;
     let mut out = OutputFile::file(path, &[], true, terminal)?;
-    out.write_all(bytes).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.write_all(bytes)
+        .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()
 }
 
 fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -> Result {
-    let forgotten: usize =
-        answers.iter().filter_map(|answer| answer.report.as_ref()).map(|report| report.forgotten).sum();
+    let forgotten: usize = answers
+        .iter()
+        .filter_map(|answer| answer.report.as_ref())
+        .map(|report| report.forgotten)
+        .sum();
     if terminal.json() {
         return terminal.object(&json!({
             "request": args.request,
@@ -69,8 +79,15 @@ fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -
         let report = answer.report.as_ref();
         let place = report.and_then(|report| report.receipt.as_ref());
         let rows = report.map_or(String::new(), |report| report.forgotten.to_string());
-        let receipt = place.map_or(String::new(), |place| format!("{}, number {}", place.id, place.sequence));
-        vec![answer.model.clone(), told(answer, args.dry_run), rows, receipt]
+        let receipt = place.map_or(String::new(), |place| {
+            format!("{}, number {}", place.id, place.sequence)
+        });
+        vec![
+            answer.model.clone(),
+            told(answer, args.dry_run),
+            rows,
+            receipt,
+        ]
     });
     terminal.result(&table(&["model", "answer", "rows", "receipt"], lines, &[2]))?;
     let left: std::collections::BTreeSet<String> = answers
@@ -79,16 +96,20 @@ fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -
         .flat_map(|report| left_behind(&report.evidence, true))
         .collect();
     left.iter().for_each(|line| terminal.note(line));
-    let elsewhere =
-        answers.iter().filter(|answer| matches!(answer.outcome, FolderOutcome::NoSuchColumn)).count();
+    let elsewhere = answers
+        .iter()
+        .filter(|answer| matches!(answer.outcome, FolderOutcome::NoSuchColumn))
+        .count();
     if elsewhere > 0 {
         terminal.warn(&format!(
             "{} no such column: whether the person is in them is not known",
             of_models(elsewhere, "has", "have")
         ));
     }
-    let passed_over =
-        answers.iter().filter(|answer| matches!(answer.outcome, FolderOutcome::NotAsked)).count();
+    let passed_over = answers
+        .iter()
+        .filter(|answer| matches!(answer.outcome, FolderOutcome::NotAsked))
+        .count();
     if passed_over > 0 {
         terminal.note(&format!(
             "{} not asked, because the index says that the person is not there",
@@ -99,7 +120,11 @@ fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -
 }
 
 fn of_models(number: usize, one: &str, many: &str) -> String {
-    format!("{} {}", count(number, "model"), if number == 1 { one } else { many })
+    format!(
+        "{} {}",
+        count(number, "model"),
+        if number == 1 { one } else { many }
+    )
 }
 
 fn told(answer: &FolderAnswer, dry_run: bool) -> String {
@@ -118,10 +143,17 @@ fn told(answer: &FolderAnswer, dry_run: bool) -> String {
 /// What failed decides how the command ends; after that, whether anything was found, and whether every bound is small enough.
 fn ended(answers: Vec<FolderAnswer>) -> Result {
     let models = answers.len();
-    let failed = answers.iter().filter(|answer| matches!(answer.outcome, FolderOutcome::Failed)).count();
-    let missed =
-        answers.iter().filter_map(|answer| answer.report.as_ref()).any(|report| report.tolerance_missed);
-    let found = answers.iter().any(|answer| matches!(answer.outcome, FolderOutcome::Forgotten));
+    let failed = answers
+        .iter()
+        .filter(|answer| matches!(answer.outcome, FolderOutcome::Failed))
+        .count();
+    let missed = answers
+        .iter()
+        .filter_map(|answer| answer.report.as_ref())
+        .any(|report| report.tolerance_missed);
+    let found = answers
+        .iter()
+        .any(|answer| matches!(answer.outcome, FolderOutcome::Forgotten));
     if failed > 0 {
         let message = format!("{failed} of {models} models failed");
         let mut errors = answers
@@ -129,17 +161,22 @@ fn ended(answers: Vec<FolderAnswer>) -> Result {
             .filter(|answer| matches!(answer.outcome, FolderOutcome::Failed))
             .filter_map(|answer| answer.error);
         // A request that a model refused for good has an answer and no error.
-        let mut failure = errors.next().map_or_else(|| Failure::refused(""), Failure::from);
+        let mut failure = errors
+            .next()
+            .map_or_else(|| Failure::refused(""), Failure::from);
         failure.message = message;
-        return Err(
-            failure.hint("run the same command again: models that have answered give the same answer")
-        );
+        return Err(failure
+            .hint("run the same command again: models that have answered give the same answer"));
     }
     if !found {
-        return Err(Failure::not_found(format!("none of {models} models has such rows")));
+        return Err(Failure::not_found(format!(
+            "none of {models} models has such rows"
+        )));
     }
     if missed {
-        return Err(Failure::tolerance_missed("a model changed, and its bound is above the tolerance"));
+        return Err(Failure::tolerance_missed(
+            "a model changed, and its bound is above the tolerance",
+        ));
     }
     Ok(())
 }
@@ -155,7 +192,9 @@ pub(crate) fn index(args: &IndexArguments, terminal: &Terminal) -> Result {
         count(report.models, "model")
     ));
     for name in &report.left_out {
-        terminal.note(&format!("{name} names no people, or cannot be read: it is always asked"));
+        terminal.note(&format!(
+            "{name} names no people, or cannot be read: it is always asked"
+        ));
     }
     Ok(())
 }

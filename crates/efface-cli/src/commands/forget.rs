@@ -17,23 +17,39 @@ use crate::report::{certificate, count, left_behind};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
-    let Some(model) = args.model.clone() else { return folder::forget(args, terminal) };
+    let Some(model) = args.model.clone() else {
+        return folder::forget(args, terminal);
+    };
     if let Some(file) = args.requests.clone() {
         return requests::run(&model, &file, &args, terminal);
     }
-    let inputs: Vec<&Path> = std::iter::once(&model).chain(&args.ids_file).map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = std::iter::once(&model)
+        .chain(&args.ids_file)
+        .map(PathBuf::as_path)
+        .collect();
     let output = |path: &PathBuf| OutputFile::file(path, &inputs, args.force, terminal);
     let receipt = args.receipt.as_ref().map(output).transpose()?;
     let request = request(&args)?;
-    let mut engine = if args.dry_run { terminal.look(&model)? } else { terminal.change(&model)? };
+    let mut engine = if args.dry_run {
+        terminal.look(&model)?
+    } else {
+        terminal.change(&model)?
+    };
     // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and as one.
     let bars = terminal.bars();
-    let report = engine.forget(&request, &ForgetOptions { dry_run: args.dry_run, progress: &bars })?;
+    let report = engine.forget(
+        &request,
+        &ForgetOptions {
+            dry_run: args.dry_run,
+            progress: &bars,
+        },
+    )?;
     drop(bars);
     if let (Some(mut out), Some(logged)) = (receipt, &report.receipt) {
         let bundle = engine.bundle(&logged.sequence.to_string())?;
         let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;
-        out.write_all(&bytes).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+        out.write_all(&bytes)
+            .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
         out.finish()?;
     }
     if terminal.json() {
@@ -48,11 +64,21 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
         tell_receipt(&report, terminal);
         return Err(failure);
     }
-    let verb = if report.dry_run { "would forget" } else { "forgot" };
-    let whose =
-        args.subject.map(|person| format!(" of {}={}", person.column, person.value)).unwrap_or_default();
+    let verb = if report.dry_run {
+        "would forget"
+    } else {
+        "forgot"
+    };
+    let whose = args
+        .subject
+        .map(|person| format!(" of {}={}", person.column, person.value))
+        .unwrap_or_default();
     let rows = count(report.forgotten, "row");
-    terminal.message(&format!("{verb} {rows}{whose} by {}: {}", report.method, ending(&report)));
+    terminal.message(&format!(
+        "{verb} {rows}{whose} by {}: {}",
+        report.method,
+        ending(&report)
+    ));
     if let Some(found) = &report.evidence.certificate {
         terminal.message(&format!("certified: {}", certificate(found)));
     }
@@ -63,18 +89,35 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
             (false, true) => "erased",
             (false, false) => "out of use, and erased by the next settle",
         };
-        let them = if report.features_dropped == 1 { "it" } else { "them" };
+        let them = if report.features_dropped == 1 {
+            "it"
+        } else {
+            "them"
+        };
         terminal.note(&format!("{names} {erased}: no other row has {them}"));
     }
     for what in report.reason.iter().filter(|_| report.missing > 0) {
         terminal.note(what);
     }
     if report.withdrawn > 0 {
-        let hold = if report.withdrawn == 1 { "it still holds" } else { "they still hold" };
-        let withdrawn = if report.dry_run { "would be withdrawn" } else { "withdrawn" };
-        terminal.note(&format!("{} {withdrawn}: {hold} the rows", count(report.withdrawn, "export")));
+        let hold = if report.withdrawn == 1 {
+            "it still holds"
+        } else {
+            "they still hold"
+        };
+        let withdrawn = if report.dry_run {
+            "would be withdrawn"
+        } else {
+            "withdrawn"
+        };
+        terminal.note(&format!(
+            "{} {withdrawn}: {hold} the rows",
+            count(report.withdrawn, "export")
+        ));
     }
-    left_behind(&report.evidence, args.explain).iter().for_each(|line| terminal.note(line));
+    left_behind(&report.evidence, args.explain)
+        .iter()
+        .for_each(|line| terminal.note(line));
     tell_receipt(&report, terminal);
     within_tolerance(&report)
 }
@@ -93,7 +136,10 @@ pub(super) fn request(args: &ForgetArguments) -> Result<ForgetRequest> {
 
 fn tell_receipt(report: &ChangeReport, terminal: &Terminal) {
     if let Some(receipt) = &report.receipt {
-        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+        terminal.message(&format!(
+            "receipt {}, number {} in the log",
+            receipt.id, receipt.sequence
+        ));
     }
 }
 
@@ -116,7 +162,12 @@ fn given(args: &ForgetArguments, options: &[&str]) -> String {
         "--tolerance" => args.tolerance.is_some(),
         _ => false,
     };
-    options.iter().filter(is_given).copied().collect::<Vec<_>>().join(" and ")
+    options
+        .iter()
+        .filter(is_given)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 /// The method that the options ask for.
@@ -138,13 +189,22 @@ fn method(args: &ForgetArguments) -> Result<Method> {
         return Err(failure.hint(steps.join(", and ")));
     }
     if !tuning.is_empty() && !trains_further {
-        let failure =
-            Failure::usage("epochs, a rate and the like are for methods that train a network further");
+        let failure = Failure::usage(
+            "epochs, a rate and the like are for methods that train a network further",
+        );
         return Err(failure.hint("add --method fine_tune, neggrad_plus or scrub"));
     }
     if trains_further && (options || args.tolerance.is_some()) {
         let failure = Failure::usage(format!("{} bounds nothing", args.method));
-        let others = given(args, &["--tolerance", "--steps", "--measure", "--clear-dead-columns"]);
+        let others = given(
+            args,
+            &[
+                "--tolerance",
+                "--steps",
+                "--measure",
+                "--clear-dead-columns",
+            ],
+        );
         return Err(failure.hint(format!("leave out {others}")));
     }
     let mut settings = tuning;
@@ -164,7 +224,10 @@ fn method(args: &ForgetArguments) -> Result<Method> {
 
 fn who(args: &ForgetArguments) -> Result<RowSelection> {
     if let Some(person) = &args.subject {
-        return Ok(RowSelection::Subject { column: person.column.clone(), value: person.value.clone() });
+        return Ok(RowSelection::Subject {
+            column: person.column.clone(),
+            value: person.value.clone(),
+        });
     }
     let ids = match &args.ids_file {
         Some(path) => list::read(path)?,
@@ -172,7 +235,8 @@ fn who(args: &ForgetArguments) -> Result<RowSelection> {
     };
     if let Some(at) = ids.iter().position(String::is_empty) {
         return Err(
-            Failure::usage(format!("id {} of {} is empty", at + 1, ids.len())).hint("check the commas")
+            Failure::usage(format!("id {} of {} is empty", at + 1, ids.len()))
+                .hint("check the commas"),
         );
     }
     Ok(RowSelection::Ids(ids))

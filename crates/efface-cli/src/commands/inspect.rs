@@ -10,12 +10,19 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
     let summary = terminal.look(&args.model)?.summary()?;
-    if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary, args.explain)) }
+    if terminal.json() {
+        terminal.object(&summary)
+    } else {
+        terminal.result(&page(&summary, args.explain))
+    }
 }
 
 fn page(summary: &ModelSummary, explain: bool) -> String {
     let mut lines = vec![
-        ("model", format!("{}, {}", summary.model, summary.recipe.describe().settings)),
+        (
+            "model",
+            format!("{}, {}", summary.model, summary.recipe.describe().settings),
+        ),
         ("rows", summary.rows.to_string()),
         ("features", features(summary)),
     ];
@@ -32,7 +39,10 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
         }
         None => lines.push(("outputs", shortened(&summary.outputs))),
     }
-    lines.push(("id column", summary.id.clone().unwrap_or_else(|| "none".into())));
+    lines.push((
+        "id column",
+        summary.id.clone().unwrap_or_else(|| "none".into()),
+    ));
     lines.push((
         "subject column",
         match &summary.subject {
@@ -43,13 +53,23 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
     for measured in &summary.scores {
         lines.push(("scores", evaluate::sentence(measured)));
     }
-    if summary.scores.is_empty() && summary.generation > 0 && summary.recipe.describe().task.has_targets() {
-        lines.push(("scores", "none of the model as it is now; `efface evaluate` measures".into()));
+    if summary.scores.is_empty()
+        && summary.generation > 0
+        && summary.recipe.describe().task.has_targets()
+    {
+        lines.push((
+            "scores",
+            "none of the model as it is now; `efface evaluate` measures".into(),
+        ));
     }
     lines.push((
         "distance to retraining",
         if summary.bound.is_finite() && summary.relative_bound.is_finite() {
-            format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound))
+            format!(
+                "at most {} (relative {})",
+                distance(summary.bound),
+                distance(summary.relative_bound)
+            )
         } else {
             "not known: nothing bounds what the last change left".into()
         },
@@ -59,14 +79,28 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
     }
     lines.push(("forgotten so far", count(summary.forgotten, "row")));
     if let Some(since) = &summary.unscrubbed_since {
-        lines.push(("not yet scrubbed", format!("{} since {since}", count(summary.unscrubbed, "row"))));
+        lines.push((
+            "not yet scrubbed",
+            format!("{} since {since}", count(summary.unscrubbed, "row")),
+        ));
     }
     lines.push(("generation", summary.generation.to_string()));
     lines.push(("log", count(summary.receipts as usize, "receipt")));
     // Its name and id; `efface keys` prints all of it.
-    let key = summary.public_key.split('+').take(2).collect::<Vec<_>>().join("+");
+    let key = summary
+        .public_key
+        .split('+')
+        .take(2)
+        .collect::<Vec<_>>()
+        .join("+");
     lines.push(("public key", key));
-    lines.push(("exports", format!("{} in use, {} withdrawn", summary.exports.0, summary.exports.1)));
+    lines.push((
+        "exports",
+        format!(
+            "{} in use, {} withdrawn",
+            summary.exports.0, summary.exports.1
+        ),
+    ));
     if summary.form.is_some() {
         lines.push(("refactored", count(summary.refactorisations, "time")));
     }
@@ -82,22 +116,52 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
     ));
     lines.push(("created", summary.created_at.clone()));
     lines.push(("changed", summary.changed_at.clone()));
-    lines.extend(left_lists(&summary.not_covered, &summary.kept_beside, explain));
-    pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
+    lines.extend(left_lists(
+        &summary.not_covered,
+        &summary.kept_beside,
+        explain,
+    ));
+    pairs(
+        lines
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value)),
+    )
 }
 
 /// The encoder of a network, its words and its training.
 fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    lines.extend(network.device.iter().map(|device| ("device of the fit", device.clone())));
+    lines.extend(
+        network
+            .device
+            .iter()
+            .map(|device| ("device of the fit", device.clone())),
+    );
     match &network.encoder {
-        EncoderInfo::MiniLm { folder, fingerprint, layers } => {
+        EncoderInfo::MiniLm {
+            folder,
+            fingerprint,
+            layers,
+        } => {
             let start = fingerprint.get(..12).unwrap_or(fingerprint);
-            let about = format!("pretrained, {}, fingerprint {start}…", count(*layers, "layer"));
-            lines.push(("encoder", format!("{about}, {} tokens a text", network.max_tokens)));
+            let about = format!(
+                "pretrained, {}, fingerprint {start}…",
+                count(*layers, "layer")
+            );
+            lines.push((
+                "encoder",
+                format!("{about}, {} tokens a text", network.max_tokens),
+            ));
             lines.push(("encoder folder", folder.display().to_string()));
         }
-        EncoderInfo::Lstm { settings, vectors, history, best_epoch, steps, .. } => {
+        EncoderInfo::Lstm {
+            settings,
+            vectors,
+            history,
+            best_epoch,
+            steps,
+            ..
+        } => {
             let layers = count(settings.layers, "layer");
             let kind = network.kind();
             let pooling = format!("{:?}", settings.pooling).to_lowercase();
@@ -108,21 +172,36 @@ fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
                     settings.hidden, network.max_tokens
                 ),
             ));
-            let origin = if vectors.public { "from a file" } else { "chosen from the texts" };
+            let origin = if vectors.public {
+                "from a file"
+            } else {
+                "chosen from the texts"
+            };
             let trained = if vectors.trained { "trained" } else { "frozen" };
             lines.push((
                 "word vectors",
-                format!("{} words of {} numbers, {origin}, {trained}", vectors.words, vectors.width),
+                format!(
+                    "{} words of {} numbers, {origin}, {trained}",
+                    vectors.words, vectors.width
+                ),
             ));
             if let Some(shards) = &network.shards {
                 lines.push((
                     "shards",
-                    format!("{} of {}", count(shards.shards, "shard"), count(shards.slices, "slice")),
+                    format!(
+                        "{} of {}",
+                        count(shards.shards, "shard"),
+                        count(shards.slices, "slice")
+                    ),
                 ));
             } else if let (Some(best), Some(last)) = (best_epoch, history.last()) {
-                let kept = history.iter().find(|report| report.epoch == *best).unwrap_or(last);
-                let judged =
-                    kept.validation.map(|(_, hits)| format!(", {:.1} % of validation rows", 100.0 * hits));
+                let kept = history
+                    .iter()
+                    .find(|report| report.epoch == *best)
+                    .unwrap_or(last);
+                let judged = kept
+                    .validation
+                    .map(|(_, hits)| format!(", {:.1} % of validation rows", 100.0 * hits));
                 lines.push((
                     "training",
                     format!(
@@ -145,22 +224,34 @@ fn features(summary: &ModelSummary) -> String {
     const SHOWN: usize = 8;
     let kind = if summary.sparse { "sparse" } else { "dense" };
     let columns = &summary.feature_columns;
-    let mut named: Vec<String> =
-        columns.iter().take(SHOWN).map(|(name, kind, width)| format!("{name}: {width} {kind}")).collect();
+    let mut named: Vec<String> = columns
+        .iter()
+        .take(SHOWN)
+        .map(|(name, kind, width)| format!("{name}: {width} {kind}"))
+        .collect();
     if columns.len() > SHOWN {
         named.push(format!("and {} more columns", columns.len() - SHOWN));
     }
     if let Some((words, _)) = &summary.feature_expansion {
         named.push(format!("made into {words}"));
     }
-    let detail = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+    let detail = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", named.join(", "))
+    };
     format!("{}, {kind}{detail}", summary.features)
 }
 
 /// The first names of a list.
 fn shortened(names: &[String]) -> String {
     const SHOWN: usize = 12;
-    let mut text = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }

@@ -24,9 +24,12 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
     if let (Some(lines), Some(witnesses)) = (&args.add_cosignatures, &args.witness) {
         let quorum = witness::keys(witnesses, Some(1))?;
         let lines = list::read(lines)?.join("\n");
-        terminal.change(&args.model)?.add_cosignatures(&quorum, &lines)?;
         terminal
-            .message("the head of the log has the cosignatures; receipts carry them until the next change");
+            .change(&args.model)?
+            .add_cosignatures(&quorum, &lines)?;
+        terminal.message(
+            "the head of the log has the cosignatures; receipts carry them until the next change",
+        );
         return Ok(());
     }
     let engine = terminal.look(&args.model)?;
@@ -58,7 +61,8 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
     } else {
         list(&engine, terminal)?.into_bytes()
     };
-    out.write_all(&text).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.write_all(&text)
+        .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()
 }
 
@@ -107,7 +111,9 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
     if terminal.json() {
         return Ok(objects);
     }
-    let header = ["no.", "received", "kind", "outcome", "out", "in", "rows", "scrubbed", "receipt"];
+    let header = [
+        "no.", "received", "kind", "outcome", "out", "in", "rows", "scrubbed", "receipt",
+    ];
     Ok(table(&header, lines, &[0, 4, 5, 6]) + "\n")
 }
 

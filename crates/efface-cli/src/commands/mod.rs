@@ -34,7 +34,11 @@ const STANDARD_INPUT: &str = "standard input";
 
 /// Opens data files, those of folders and patterns among them, or takes standard input for one, and leaves out rows that are not meant.
 fn open(data: &DataArguments) -> Result<RowSource> {
-    let files: Result<Vec<Source>> = data.expanded()?.iter().map(|file| open_file(file, data)).collect();
+    let files: Result<Vec<Source>> = data
+        .expanded()?
+        .iter()
+        .map(|file| open_file(file, data))
+        .collect();
     let rows = RowSource::several(files?)?;
     Ok(match &data.condition {
         Some(condition) => rows.matching(condition.clone()),
@@ -46,7 +50,9 @@ fn open(data: &DataArguments) -> Result<RowSource> {
 fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
     let format = data.format.map(FileFormat::from);
     if file != Path::new("-") {
-        return Ok(Source::open(file, format)?.with_limits(data.limits()).with_dialect(data.dialect())?);
+        return Ok(Source::open(file, format)?
+            .with_limits(data.limits())
+            .with_dialect(data.dialect())?);
     }
     if data.files.len() > 1 {
         let failure = Failure::usage("standard input is read alone, and not with other files");
@@ -58,10 +64,14 @@ fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
     }
     // Parquet is read from its end.
     let source = match format {
-        Some(FileFormat::Parquet) => Source::from_bytes(STANDARD_INPUT, list::whole_input()?, format)?,
+        Some(FileFormat::Parquet) => {
+            Source::from_bytes(STANDARD_INPUT, list::whole_input()?, format)?
+        }
         _ => Source::from_stream(STANDARD_INPUT, Box::new(std::io::stdin()), format)?,
     };
-    Ok(source.with_limits(data.limits()).with_dialect(data.dialect())?)
+    Ok(source
+        .with_limits(data.limits())
+        .with_dialect(data.dialect())?)
 }
 
 /// As many threads as asked for, or as there are cores.

@@ -19,35 +19,56 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let mut out = match output {
         Some(path) => {
             let data = args.data.expanded()?;
-            let inputs: Vec<&Path> =
-                std::iter::once(&args.model).chain(&data).map(PathBuf::as_path).collect();
+            let inputs: Vec<&Path> = std::iter::once(&args.model)
+                .chain(&data)
+                .map(PathBuf::as_path)
+                .collect();
             OutputFile::file(path, &inputs, args.force, terminal)?
         }
         None => OutputFile::stdout(),
     };
     let mut engine = terminal.look(&args.model)?;
-    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    args.encoder
+        .iter()
+        .for_each(|folder| engine.set_encoder(folder));
     let summary = engine.summary()?;
     let source = open(&args.data)?;
     let name = PathBuf::from(out.name());
-    let mut writer = PredictionWriter { summary: &summary, csv: !terminal.json(), begun: false };
+    let mut writer = PredictionWriter {
+        summary: &summary,
+        csv: !terminal.json(),
+        begun: false,
+    };
     let found = engine.predict(source, &mut |prediction| {
-        writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
+        writer
+            .write(&mut out, &prediction)
+            .map_err(|cause| Error::io(&name, cause))
     })?;
     out.finish()?;
     if let Some(path) = output {
         let path = path.display().to_string();
         if terminal.json() {
-            let ScoredRows { rows, quality, unknown_names } = found;
+            let ScoredRows {
+                rows,
+                quality,
+                unknown_names,
+            } = found;
             return terminal.object(
                 &json!({ "rows": rows, "output": path, "quality": quality, "unknown_names": unknown_names }),
             );
         }
-        terminal.message(&format!("predicted {}: {path}", count(found.rows as usize, "row")));
+        terminal.message(&format!(
+            "predicted {}: {path}",
+            count(found.rows as usize, "row")
+        ));
     }
     if !terminal.json() {
         if let Some(quality) = &found.quality {
-            terminal.message(&format!("{}: {}", count(quality.rows, "row"), evaluate::figures(quality)));
+            terminal.message(&format!(
+                "{}: {}",
+                count(quality.rows, "row"),
+                evaluate::figures(quality)
+            ));
         }
         evaluate::tell_unknown(&found, terminal);
     }
@@ -76,12 +97,23 @@ impl PredictionWriter<'_> {
             return writeln!(out, "{}", self.object(prediction));
         }
         if !std::mem::replace(&mut self.begun, true) {
-            record(out, self.header(prediction).iter().map(|name| spreadsheet_text(name)))?;
+            record(
+                out,
+                self.header(prediction)
+                    .iter()
+                    .map(|name| spreadsheet_text(name)),
+            )?;
         }
-        let name = prediction.id.as_deref().map_or_else(|| prediction.position.to_string(), spreadsheet_text);
+        let name = prediction
+            .id
+            .as_deref()
+            .map_or_else(|| prediction.position.to_string(), spreadsheet_text);
         let label = prediction.label.as_deref().map(spreadsheet_text);
-        let scores =
-            prediction.scores.iter().chain(self.probabilities(prediction)).map(|value| digits(*value));
+        let scores = prediction
+            .scores
+            .iter()
+            .chain(self.probabilities(prediction))
+            .map(|value| digits(*value));
         record(out, std::iter::once(name).chain(label).chain(scores))
     }
 
@@ -102,7 +134,9 @@ impl PredictionWriter<'_> {
     /// name of its own.
     fn header(&self, first: &Prediction) -> Vec<String> {
         let ids = first.id.is_some();
-        let ModelSummary { outputs, classes, .. } = self.summary;
+        let ModelSummary {
+            outputs, classes, ..
+        } = self.summary;
         let mut names = vec![if ids { "id" } else { "position" }.to_owned()];
         if self.clusters() {
             names.push("cluster".into());
@@ -120,8 +154,12 @@ impl PredictionWriter<'_> {
         }
         match (self.probabilities(first), classes) {
             ([], _) | (_, None) => {}
-            ([_], Some(classes)) => names.extend(classes.last().map(|name| format!("probability {name}"))),
-            (_, Some(classes)) => names.extend(classes.iter().map(|name| format!("probability {name}"))),
+            ([_], Some(classes)) => {
+                names.extend(classes.last().map(|name| format!("probability {name}")))
+            }
+            (_, Some(classes)) => {
+                names.extend(classes.iter().map(|name| format!("probability {name}")))
+            }
         }
         names
     }
@@ -131,8 +169,13 @@ impl PredictionWriter<'_> {
         object.insert("id".into(), json!(prediction.id));
         object.insert("position".into(), json!(prediction.position));
         object.insert("line".into(), json!(prediction.line));
-        let scores: Map<String, Value> =
-            self.summary.outputs.iter().cloned().zip(prediction.scores.iter().map(|s| json!(s))).collect();
+        let scores: Map<String, Value> = self
+            .summary
+            .outputs
+            .iter()
+            .cloned()
+            .zip(prediction.scores.iter().map(|s| json!(s)))
+            .collect();
         match (&prediction.label, prediction.scores.as_slice()) {
             (Some(label), distances) if self.clusters() => {
                 object.insert("cluster".into(), json!(label.parse::<usize>().ok()));
@@ -150,8 +193,11 @@ impl PredictionWriter<'_> {
             }
         }
         if let (Some(classes), Some(shares)) = (&self.summary.classes, &prediction.probabilities) {
-            let shares: Map<String, Value> =
-                classes.iter().cloned().zip(shares.iter().map(|share| json!(share))).collect();
+            let shares: Map<String, Value> = classes
+                .iter()
+                .cloned()
+                .zip(shares.iter().map(|share| json!(share)))
+                .collect();
             object.insert("probabilities".into(), Value::Object(shares));
         }
         Value::Object(object)

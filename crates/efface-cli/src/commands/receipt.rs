@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use efface_engine::{Error, random_nonce};
 use efface_evidence::readable_receipt;
-use efface_receipt::{MAX_BUNDLE_BYTES, Receipt, ReceiptBundle, SignedReceipt, TimeStamp, stamp_request};
+use efface_receipt::{
+    MAX_BUNDLE_BYTES, Receipt, ReceiptBundle, SignedReceipt, TimeStamp, stamp_request,
+};
 
 use crate::cli::{ReceiptAction, ReceiptArguments};
 use crate::failure::{Failure, Result};
@@ -17,22 +19,38 @@ pub(crate) fn run(args: &ReceiptArguments, terminal: &Terminal) -> Result {
         ReceiptAction::Show { file } => show(file, terminal),
         ReceiptAction::StampRequest { file, output } => {
             let nonce = random_nonce()?;
-            let request = stamp_request(&bundle(file)?.signed.signature, &nonce).map_err(Error::from)?;
+            let request =
+                stamp_request(&bundle(file)?.signed.signature, &nonce).map_err(Error::from)?;
             write(output, &request, &[file], terminal)
         }
-        ReceiptAction::Attach { file, request, stamp, output } => {
+        ReceiptAction::Attach {
+            file,
+            request,
+            stamp,
+            output,
+        } => {
             let mut bundle = bundle(file)?;
             let stamp_read = TimeStamp::parse(&read(stamp)?).map_err(Error::from)?;
-            stamp_read.check(&bundle.signed.signature).map_err(Error::from)?;
+            stamp_read
+                .check(&bundle.signed.signature)
+                .map_err(Error::from)?;
             stamp_read.answers(&read(request)?).map_err(Error::from)?;
             terminal.message(&format!("attached: {}", told(&stamp_read)));
             terminal.note("whether the authority really made it, `openssl ts -verify` says");
             bundle.stamp = Some(stamp_read.token);
-            write(output, &bundle.to_bytes().map_err(Error::from)?, &[file, request, stamp], terminal)
+            write(
+                output,
+                &bundle.to_bytes().map_err(Error::from)?,
+                &[file, request, stamp],
+                terminal,
+            )
         }
         ReceiptAction::Stamp { file, output } => match bundle(file)?.stamp {
             Some(token) => write(output, &token, &[file], terminal),
-            None => Err(Failure::not_found(format!("{} holds no time stamp", file.display()))),
+            None => Err(Failure::not_found(format!(
+                "{} holds no time stamp",
+                file.display()
+            ))),
         },
     }
 }
@@ -62,7 +80,10 @@ fn show(file: &Path, terminal: &Terminal) -> Result {
 
 /// What a time stamp says.
 pub(super) fn told(stamp: &TimeStamp) -> String {
-    let authority = stamp.authority.as_deref().unwrap_or("an authority that does not name itself");
+    let authority = stamp
+        .authority
+        .as_deref()
+        .unwrap_or("an authority that does not name itself");
     format!("time stamp of {} by {authority}", stamp.time)
 }
 
@@ -73,13 +94,15 @@ fn bundle(file: &Path) -> Result<ReceiptBundle> {
 fn write(path: &Path, bytes: &[u8], inputs: &[&PathBuf], terminal: &Terminal) -> Result {
     let inputs: Vec<&Path> = inputs.iter().map(|input| input.as_path()).collect();
     let mut out = OutputFile::file(path, &inputs, false, terminal)?;
-    out.write_all(bytes).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.write_all(bytes)
+        .map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()
 }
 
 /// The JSON of a receipt, laid out for people.
 pub(super) fn readable(receipt: &Receipt) -> Result<String> {
-    readable_receipt(receipt).map_err(|cause| Failure::internal(format!("a receipt is no JSON: {cause}")))
+    readable_receipt(receipt)
+        .map_err(|cause| Failure::internal(format!("a receipt is no JSON: {cause}")))
 }
 
 /// As much of a file as a receipt can have.

@@ -35,10 +35,21 @@ pub(crate) fn run(args: &ReproduceArguments, terminal: &Terminal) -> Result {
     };
     // What a run writes into its folder; what is there of another run is moved aside and not overwritten.
     check_folder(&args.out, &["jsonl", "html", "csv", "part"], &[])?;
-    let mut bar = StudyBar { terminal, bar: None };
-    let FinishedRun { index, files, findings, trials: (done, kept) } = reproduce(&settings, &mut bar)?;
+    let mut bar = StudyBar {
+        terminal,
+        bar: None,
+    };
+    let FinishedRun {
+        index,
+        files,
+        findings,
+        trials: (done, kept),
+    } = reproduce(&settings, &mut bar)?;
     if terminal.json() {
-        let files = files.iter().map(|path| path.display().to_string()).collect();
+        let files = files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         let answer = FinishedStudy {
             index: index.display().to_string(),
             files,
@@ -48,7 +59,11 @@ pub(crate) fn run(args: &ReproduceArguments, terminal: &Terminal) -> Result {
         };
         return terminal.object(&answer);
     }
-    let text = format!("{}\n\nThe report: {}", findings.join("\n\n"), index.display());
+    let text = format!(
+        "{}\n\nThe report: {}",
+        findings.join("\n\n"),
+        index.display()
+    );
     terminal.result(&text)
 }
 
@@ -64,7 +79,9 @@ impl RunWatch for StudyBar<'_> {
             return;
         }
         let bar = ProgressBar::new(amount);
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {percent:>3}% {eta:>4} left") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} [{bar:40}] {percent:>3}% {eta:>4} left")
+        {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(what.to_owned());

@@ -33,21 +33,41 @@ struct RequestLine {
     allow_missing: bool,
 }
 
-pub(super) fn run(model: &Path, file: &Path, args: &ForgetArguments, terminal: &Terminal) -> Result {
+pub(super) fn run(
+    model: &Path,
+    file: &Path,
+    args: &ForgetArguments,
+    terminal: &Terminal,
+) -> Result {
     let requests = read(file, args)?;
-    let mut engine = if args.dry_run { terminal.look(model)? } else { terminal.change(model)? };
+    let mut engine = if args.dry_run {
+        terminal.look(model)?
+    } else {
+        terminal.change(model)?
+    };
     let bars = terminal.bars();
-    let answers = engine.forget(&requests, &ForgetOptions { dry_run: args.dry_run, progress: &bars });
+    let answers = engine.forget(
+        &requests,
+        &ForgetOptions {
+            dry_run: args.dry_run,
+            progress: &bars,
+        },
+    );
     drop(bars);
     let mut rows = 0;
     let mut answered = 0;
     let mut failures = 0;
     let mut first = None;
     for (at, answer) in answers.into_iter().enumerate() {
-        let name = requests[at].id.clone().unwrap_or_else(|| format!("line {}", at + 1));
+        let name = requests[at]
+            .id
+            .clone()
+            .unwrap_or_else(|| format!("line {}", at + 1));
         let (report, failure) = match answer {
             Ok(report) => {
-                let failure = ended(&report).and_then(|()| within_tolerance(&report)).err();
+                let failure = ended(&report)
+                    .and_then(|()| within_tolerance(&report))
+                    .err();
                 (Some(report), failure)
             }
             Err(error) => (None, Some(Failure::from(error))),
@@ -59,8 +79,16 @@ pub(super) fn run(model: &Path, file: &Path, args: &ForgetArguments, terminal: &
         tell(&name, report.as_ref(), failure.as_ref(), terminal)?;
         first = first.or(failure);
     }
-    let verb = if args.dry_run { "would forget" } else { "forgot" };
-    terminal.message(&format!("{verb} {} for {}", count(rows, "row"), count(answered, "request")));
+    let verb = if args.dry_run {
+        "would forget"
+    } else {
+        "forgot"
+    };
+    terminal.message(&format!(
+        "{verb} {} for {}",
+        count(rows, "row"),
+        count(answered, "request")
+    ));
     match first {
         // The code is that of the first that failed; all others are done.
         Some(first) => {
@@ -76,7 +104,12 @@ pub(super) fn run(model: &Path, file: &Path, args: &ForgetArguments, terminal: &
 }
 
 /// What came of a request: with --json an object, which may hold both a report and what is wrong with it.
-fn tell(name: &str, report: Option<&ChangeReport>, failure: Option<&Failure>, terminal: &Terminal) -> Result {
+fn tell(
+    name: &str,
+    report: Option<&ChangeReport>,
+    failure: Option<&Failure>,
+    terminal: &Terminal,
+) -> Result {
     if terminal.json() {
         let mut object = Map::from_iter([("request".to_owned(), json!(name))]);
         object.extend(report.map(|report| ("report".to_owned(), json!(report))));
@@ -85,11 +118,19 @@ fn tell(name: &str, report: Option<&ChangeReport>, failure: Option<&Failure>, te
     }
     if let Some(report) = report {
         let receipt = report.receipt.as_ref();
-        let receipt = receipt.map(|receipt| format!("; receipt {}, number {}", receipt.id, receipt.sequence));
-        let before = if report.replayed { " (answered before)" } else { "" };
+        let receipt =
+            receipt.map(|receipt| format!("; receipt {}, number {}", receipt.id, receipt.sequence));
+        let before = if report.replayed {
+            " (answered before)"
+        } else {
+            ""
+        };
         let rows = count(report.forgotten, "row");
         let outcome = report.outcome.name();
-        terminal.message(&format!("{name}: {outcome}, {rows}{before}{}", receipt.unwrap_or_default()));
+        terminal.message(&format!(
+            "{name}: {outcome}, {rows}{before}{}",
+            receipt.unwrap_or_default()
+        ));
     }
     if let Some(failure) = failure {
         terminal.warn(&format!("{name}: {}", failure.message));
@@ -113,17 +154,32 @@ fn read(file: &Path, args: &ForgetArguments) -> Result<Vec<ForgetRequest>> {
             (false, None) => RowSelection::Ids(line.ids),
             (true, Some(subject)) => {
                 let person = subject_value(subject).map_err(wrong)?;
-                RowSelection::Subject { column: person.column, value: person.value }
+                RowSelection::Subject {
+                    column: person.column,
+                    value: person.value,
+                }
             }
             _ => return Err(wrong("it names rows or a person, and not both".into())),
         };
-        let requested_at: Option<Time> =
-            line.requested_at.as_deref().map(requested_time).transpose().map_err(wrong)?;
+        let requested_at: Option<Time> = line
+            .requested_at
+            .as_deref()
+            .map(requested_time)
+            .transpose()
+            .map_err(wrong)?;
         let allow_missing = line.allow_missing || shared.allow_missing;
-        found.push(ForgetRequest { who, id: line.request, requested_at, allow_missing, ..shared.clone() });
+        found.push(ForgetRequest {
+            who,
+            id: line.request,
+            requested_at,
+            allow_missing,
+            ..shared.clone()
+        });
     }
     if found.is_empty() {
-        return Err(Failure::usage(format!("{} holds no request", file.display())).hint("write one a line"));
+        return Err(
+            Failure::usage(format!("{} holds no request", file.display())).hint("write one a line"),
+        );
     }
     Ok(found)
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use efface_engine::ErrorKind;
 use efface_server::{
-    CallbackSettings, OpenDsrSettings, Scope, ServeError, Server, ServerSettings, ServiceLimits, TlsFiles,
-    TokenError, TokenGrant, TokenStore,
+    CallbackSettings, OpenDsrSettings, Scope, ServeError, Server, ServerSettings, ServiceLimits,
+    TlsFiles, TokenError, TokenGrant, TokenStore,
 };
 use serde_json::json;
 
@@ -16,7 +16,11 @@ use crate::report::{count, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn serve(args: &ServeArguments, terminal: &Terminal) -> Result {
-    let demo = if args.demo { Some(super::demo::folder_with_model(terminal)?) } else { None };
+    let demo = if args.demo {
+        Some(super::demo::folder_with_model(terminal)?)
+    } else {
+        None
+    };
     let folder = match (&demo, &args.folder) {
         (Some(demo), _) => demo.path(),
         (None, Some(folder)) => folder,
@@ -24,9 +28,11 @@ pub(crate) fn serve(args: &ServeArguments, terminal: &Terminal) -> Result {
     };
     start_log(args, terminal);
     let settings = settings(args, folder, terminal)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|cause| Failure::internal(format!("the server has no threads: {cause}")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|cause| Failure::internal(format!("the server has no threads: {cause}")))?;
     runtime.block_on(async {
         // Signals are caught before anything is promised to anyone.
         let stop = stop_signal()?;
@@ -57,7 +63,11 @@ fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Result
         callbacks.authority.clone_from(&args.callback_authority);
         settings.callbacks = Some(callbacks);
     }
-    settings.opendsr = args.opendsr_domain.as_ref().map(|domain| opendsr(args, domain)).transpose()?;
+    settings.opendsr = args
+        .opendsr_domain
+        .as_ref()
+        .map(|domain| opendsr(args, domain))
+        .transpose()?;
     settings.limits = ServiceLimits {
         body_bytes: usize::try_from(args.max_body << 20).unwrap_or(usize::MAX),
         requests_per_second: f64::from(args.rate),
@@ -67,7 +77,10 @@ fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Result
 }
 
 fn opendsr(args: &ServeArguments, domain: &str) -> Result<OpenDsrSettings> {
-    let own = args.opendsr_certificate.clone().zip(args.opendsr_key.clone());
+    let own = args
+        .opendsr_certificate
+        .clone()
+        .zip(args.opendsr_key.clone());
     let files = own.or_else(|| args.tls_certificate.clone().zip(args.tls_key.clone()));
     let Some((certificate, key)) = files else {
         let text = "OpenDSR answers are signed with the key of a certificate, and none is given";
@@ -84,15 +97,25 @@ fn opendsr(args: &ServeArguments, domain: &str) -> Result<OpenDsrSettings> {
 }
 
 fn announce(server: &Server, args: &ServeArguments, terminal: &Terminal) -> Result {
-    let address = server.address().map_err(|cause| Failure::internal(cause.to_string()))?;
-    let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
+    let address = server
+        .address()
+        .map_err(|cause| Failure::internal(cause.to_string()))?;
+    let scheme = if args.tls_certificate.is_some() {
+        "https"
+    } else {
+        "http"
+    };
     let url = format!("{scheme}://{address}");
     let models = server.models();
     if terminal.json() {
         return terminal.object(&json!({"url": url, "models": models}));
     }
     terminal.result(&url)?;
-    terminal.message(&format!("{}: {}", count(models.len(), "model"), models.join(", ")));
+    terminal.message(&format!(
+        "{}: {}",
+        count(models.len(), "model"),
+        models.join(", ")
+    ));
     if args.tokens.is_none() {
         terminal.note("everyone on this machine may do everything; --tokens FILE asks for tokens");
     }
@@ -104,10 +127,21 @@ fn announce(server: &Server, args: &ServeArguments, terminal: &Terminal) -> Resu
 
 /// Logs go to standard error: a line a request, which names no row and no person.
 fn start_log(args: &ServeArguments, terminal: &Terminal) {
-    let level = if terminal.is_quiet() { tracing::Level::WARN } else { tracing::Level::INFO };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false);
+    let level = if terminal.is_quiet() {
+        tracing::Level::WARN
+    } else {
+        tracing::Level::INFO
+    };
+    let log = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
     // A second start in one process keeps the first log, which happens in tests alone.
-    let _ = if args.log_json { log.json().try_init() } else { log.with_target(false).try_init() };
+    let _ = if args.log_json {
+        log.json().try_init()
+    } else {
+        log.with_target(false).try_init()
+    };
 }
 
 /// Done when the process is asked to stop.
@@ -115,7 +149,8 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let failed = |cause: std::io::Error| Failure::internal(format!("signals cannot be caught: {cause}"));
+        let failed =
+            |cause: std::io::Error| Failure::internal(format!("signals cannot be caught: {cause}"));
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         Ok(async move {
@@ -134,9 +169,17 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send> {
 
 pub(crate) fn token(args: &TokenArguments, terminal: &Terminal) -> Result {
     match &args.action {
-        TokenAction::Create { file, name, scopes, models, expires } => {
-            let scopes =
-                scopes.iter().map(|scope| scope.parse()).collect::<std::result::Result<Vec<Scope>, _>>()?;
+        TokenAction::Create {
+            file,
+            name,
+            scopes,
+            models,
+            expires,
+        } => {
+            let scopes = scopes
+                .iter()
+                .map(|scope| scope.parse())
+                .collect::<std::result::Result<Vec<Scope>, _>>()?;
             let until = |after: u64| now().saturating_add(Duration::from_secs(after)).as_secs();
             let grant = TokenGrant {
                 name: name.clone(),
@@ -146,10 +189,12 @@ pub(crate) fn token(args: &TokenArguments, terminal: &Terminal) -> Result {
             };
             let made = TokenStore::open(file)?.create(grant)?;
             if terminal.json() {
-                return terminal.object(&json!({"id": made.record.id, "token": made.text.as_str()}));
+                return terminal
+                    .object(&json!({"id": made.record.id, "token": made.text.as_str()}));
             }
             terminal.result(&made.text)?;
-            terminal.message("keep it: it is shown this once, and the file holds only a hash of it");
+            terminal
+                .message("keep it: it is shown this once, and the file holds only a hash of it");
             Ok(())
         }
         TokenAction::List { file } => list(file, terminal),
@@ -175,16 +220,28 @@ fn list(file: &Path, terminal: &Terminal) -> Result {
     }
     let lines = records.iter().map(|token| {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        let models = token.models.as_ref().map_or("all models".into(), |models| models.join(", "));
-        let state = if token.is_expired(now().as_secs()) { ", expired" } else { "" };
-        (token.id.clone(), format!("{}: {}; {models}{state}", token.name, scopes.join(", ")))
+        let models = token
+            .models
+            .as_ref()
+            .map_or("all models".into(), |models| models.join(", "));
+        let state = if token.is_expired(now().as_secs()) {
+            ", expired"
+        } else {
+            ""
+        };
+        (
+            token.id.clone(),
+            format!("{}: {}; {models}{state}", token.name, scopes.join(", ")),
+        )
     });
     terminal.result(&pairs(lines))
 }
 
 /// Since 1970.
 fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 impl From<TokenError> for Failure {

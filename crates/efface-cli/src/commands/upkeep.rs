@@ -1,8 +1,8 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
 use efface_engine::{
-    BackupContent, ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, RestoreRequest, SuppressionScope,
-    WitnessTerms,
+    BackupContent, ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, RestoreRequest,
+    SuppressionScope, WitnessTerms,
 };
 use serde_json::json;
 
@@ -20,8 +20,14 @@ pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
     if args.decrypt || args.encrypt.is_some() {
         let passphrase = args.encrypt.as_ref().map(passphrase).transpose()?;
         let encrypted = passphrase.is_some();
-        terminal.change(&args.model)?.change_passphrase(passphrase)?;
-        let how = if encrypted { "encrypted with the passphrase" } else { "kept without a passphrase" };
+        terminal
+            .change(&args.model)?
+            .change_passphrase(passphrase)?;
+        let how = if encrypted {
+            "encrypted with the passphrase"
+        } else {
+            "kept without a passphrase"
+        };
         terminal.message(&format!("the key file is {how}"));
         return Ok(());
     }
@@ -30,7 +36,8 @@ pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
         if terminal.json() {
             return terminal.object(&json!({"receipt": receipt}));
         }
-        terminal.message("the key is destroyed; the log is still there, and its last receipt says so");
+        terminal
+            .message("the key is destroyed; the log is still there, and its last receipt says so");
         terminal.note("a recovery key that was written for this model holds the key too");
         return Ok(());
     }
@@ -57,8 +64,14 @@ fn replace_key(args: &KeysArguments, terminal: &Terminal) -> Result {
         return terminal.object(&json!({"public_key": public, "receipt": receipt}));
     }
     terminal.result(&public)?;
-    let by = if args.recover.is_some() { "the recovery key" } else { "the old key" };
-    terminal.message(&format!("{by} handed over; give auditors what `efface keys` prints now"));
+    let by = if args.recover.is_some() {
+        "the recovery key"
+    } else {
+        "the old key"
+    };
+    terminal.message(&format!(
+        "{by} handed over; give auditors what `efface keys` prints now"
+    ));
     Ok(())
 }
 
@@ -69,9 +82,11 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         delay_seconds: args.delay.as_ref().map(|delay| delay.0),
         noise: match (args.noise, args.epsilon, args.delta) {
             (Some(deviation), _, _) => Some(ExportNoise::Deviation { deviation }),
-            (None, Some(epsilon), Some(delta)) => {
-                Some(ExportNoise::Calibrated { epsilon, delta, sensitivity: args.sensitivity })
-            }
+            (None, Some(epsilon), Some(delta)) => Some(ExportNoise::Calibrated {
+                epsilon,
+                delta,
+                sensitivity: args.sensitivity,
+            }),
             _ => None,
         },
         settle_after: args.settle_after,
@@ -79,7 +94,10 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         suppress: args.suppress.map(Into::into),
         witnesses: witnesses(args)?,
     };
-    let asks_nothing = PolicyChange { expose_forgotten: false, ..change.clone() } == PolicyChange::default();
+    let asks_nothing = PolicyChange {
+        expose_forgotten: false,
+        ..change.clone()
+    } == PolicyChange::default();
     let policy = if asks_nothing {
         terminal.look(&args.model)?.policy()?
     } else {
@@ -93,22 +111,33 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         seconds => duration(seconds),
     };
     let lines = [
-        ("requests before an export", policy.minimum_batch.to_string()),
+        (
+            "requests before an export",
+            policy.minimum_batch.to_string(),
+        ),
         ("or this long", delay),
         ("noise on what is exported", noise(&policy.noise)),
         ("requests since the last export", policy.waiting.to_string()),
         (
             "moved since the last export",
-            policy.moved.map_or("nothing was exported".into(), |far| format!("at most {far:.3e}")),
+            policy.moved.map_or("nothing was exported".into(), |far| {
+                format!("at most {far:.3e}")
+            }),
         ),
         ("spent by exports with noise", spent(&policy)),
         ("forgotten rows are scrubbed", scrubbing(&policy)),
-        ("and are known again by", suppression(policy.suppress).to_owned()),
+        (
+            "and are known again by",
+            suppression(policy.suppress).to_owned(),
+        ),
         (
             "witnesses before an export",
-            policy.witnesses.as_ref().map_or("none".into(), |witnesses| {
-                format!("{} of {}", witnesses.needed, witnesses.keys.len())
-            }),
+            policy
+                .witnesses
+                .as_ref()
+                .map_or("none".into(), |witnesses| {
+                    format!("{} of {}", witnesses.needed, witnesses.keys.len())
+                }),
         ),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
@@ -119,25 +148,40 @@ fn witnesses(args: &PolicyArguments) -> Result<Option<WitnessTerms>> {
     let Some(file) = &args.witness else {
         return match args.quorum {
             None => Ok(None),
-            Some(0) => Ok(Some(WitnessTerms { keys: Vec::new(), needed: 0 })),
-            Some(_) => {
-                Err(Failure::usage("a quorum is of witnesses").hint("name their keys with --witness FILE"))
-            }
+            Some(0) => Ok(Some(WitnessTerms {
+                keys: Vec::new(),
+                needed: 0,
+            })),
+            Some(_) => Err(Failure::usage("a quorum is of witnesses")
+                .hint("name their keys with --witness FILE")),
         };
     };
     let text = String::from_utf8_lossy(&super::receipt::read(file)?).into_owned();
-    let keys: Vec<String> =
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect();
+    let keys: Vec<String> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(ToOwned::to_owned)
+        .collect();
     if keys.is_empty() {
-        return Err(Failure::usage(format!("{} holds no key of a witness", file.display())));
+        return Err(Failure::usage(format!(
+            "{} holds no key of a witness",
+            file.display()
+        )));
     }
     let needed = args.quorum.unwrap_or(keys.len());
     Ok(Some(WitnessTerms { keys, needed }))
 }
 
 pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {
-    let content = if args.log_only { BackupContent::Log } else { BackupContent::Model };
-    let report = terminal.look(&args.model)?.backup(content, &args.output, terminal.mode())?;
+    let content = if args.log_only {
+        BackupContent::Log
+    } else {
+        BackupContent::Model
+    };
+    let report = terminal
+        .look(&args.model)?
+        .backup(content, &args.output, terminal.mode())?;
     if terminal.json() {
         return terminal.object(&report);
     }
@@ -147,7 +191,10 @@ pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {
         terminal.message(&format!("copied a log of {receipts} to {to}"));
         return Ok(());
     }
-    terminal.message(&format!("copied {} and {receipts} to {to}", count(report.rows as usize, "row")));
+    terminal.message(&format!(
+        "copied {} and {receipts} to {to}",
+        count(report.rows as usize, "row")
+    ));
     terminal.note("no forget reaches the copy; its key file is not in it");
     Ok(())
 }
@@ -182,7 +229,9 @@ pub(crate) fn restore(args: &RestoreArguments, terminal: &Terminal) -> Result {
             "{lost} that were learned or corrected since the copy was made are lost: learn them again"
         ));
     }
-    left_behind(&report.evidence, true).iter().for_each(|line| terminal.note(line));
+    left_behind(&report.evidence, true)
+        .iter()
+        .for_each(|line| terminal.note(line));
     Ok(())
 }
 
@@ -206,7 +255,10 @@ fn scrubbing(policy: &ReleasePolicy) -> String {
     match (policy.settle_after, policy.can_defer) {
         (0..=1, _) => "at once".into(),
         (_, false) => "at once: this family keeps nothing that is cheaper to write later".into(),
-        (rows, true) => format!("{rows} at a time, or after {}", duration(policy.settle_within_seconds)),
+        (rows, true) => format!(
+            "{rows} at a time, or after {}",
+            duration(policy.settle_within_seconds)
+        ),
     }
 }
 
@@ -228,9 +280,14 @@ fn noise(noise: &ExportNoise) -> String {
     match noise {
         ExportNoise::None => "none".into(),
         ExportNoise::Deviation { deviation } => format!("standard deviation {deviation}"),
-        ExportNoise::Calibrated { epsilon, delta, sensitivity } => {
-            let hides =
-                sensitivity.map_or("as far as the parameters moved".into(), |distance| format!("{distance}"));
+        ExportNoise::Calibrated {
+            epsilon,
+            delta,
+            sensitivity,
+        } => {
+            let hides = sensitivity.map_or("as far as the parameters moved".into(), |distance| {
+                format!("{distance}")
+            });
             format!("ε = {epsilon}, δ = {delta}, hides a distance of {hides}")
         }
     }

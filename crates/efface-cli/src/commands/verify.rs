@@ -5,8 +5,8 @@ use std::path::Path;
 use efface_engine::Error;
 use efface_evidence::{PackFiles, is_zip};
 use efface_receipt::{
-    KeyRing, LogCheckpoint, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum, WitnessedHead,
-    verify_bytes,
+    KeyRing, LogCheckpoint, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum,
+    WitnessedHead, verify_bytes,
 };
 use serde_json::json;
 
@@ -23,8 +23,11 @@ const MODEL: &[u8] = b"SQLite format 3\0";
 pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let keys = args.key.as_deref().map(public_keys).transpose()?;
     let witnesses = &args.quorum;
-    let quorum =
-        witnesses.witness.as_deref().map(|file| witness::keys(file, witnesses.quorum)).transpose()?;
+    let quorum = witnesses
+        .witness
+        .as_deref()
+        .map(|file| witness::keys(file, witnesses.quorum))
+        .transpose()?;
     let bytes = read(&args.file)?;
     if bytes.starts_with(MODEL) {
         let since = args.since.as_deref().map(read).transpose()?;
@@ -33,7 +36,12 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
             let note = terminal.look(&args.file)?.checkpoint()?;
             tell_witnesses(&quorum.verify(&note).map_err(Error::from)?, terminal);
         }
-        return model(&args.file, keys.as_ref(), (args.rows, since.as_deref()), terminal);
+        return model(
+            &args.file,
+            keys.as_ref(),
+            (args.rows, since.as_deref()),
+            terminal,
+        );
     }
     let Some(keys) = keys else {
         let failure = Failure::usage("a receipt is checked against a public key");
@@ -45,7 +53,10 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let verified = verify_bytes(&bytes, &keys).map_err(Error::from)?;
     let mut witnessed = Vec::new();
     if let Some(quorum) = &quorum {
-        let note = ReceiptBundle::parse(&bytes).map_err(Error::from)?.head.checkpoint;
+        let note = ReceiptBundle::parse(&bytes)
+            .map_err(Error::from)?
+            .head
+            .checkpoint;
         witnessed = quorum.verify(&note).map_err(Error::from)?;
     }
     let receipt = &verified.receipt;
@@ -60,12 +71,28 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
         }));
     }
     let mut lines = told(receipt);
-    lines.push(("log", format!("{}, {} receipts, root {}", head.origin, head.size, head.root)));
+    lines.push((
+        "log",
+        format!(
+            "{}, {} receipts, root {}",
+            head.origin, head.size, head.root
+        ),
+    ));
     lines.push(("signed by", verified.key.to_string()));
     lines.extend(verified.stamp.iter().map(|stamp| {
-        ("stamped", format!("{}; the authority's signature is not checked here", told_stamp(stamp)))
+        (
+            "stamped",
+            format!(
+                "{}; the authority's signature is not checked here",
+                told_stamp(stamp)
+            ),
+        )
     }));
-    terminal.result(&pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value))))?;
+    terminal.result(&pairs(
+        lines
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value)),
+    ))?;
     terminal.message("verified: signature, place in the log and head of the log hold");
     tell_witnesses(&witnessed, terminal);
     Ok(())
@@ -73,9 +100,17 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
 
 /// Every receipt of an evidence pack, and that all of them stand in the log whose head the pack holds. The keys that lie in
 /// the pack are not looked at.
-fn pack(path: &Path, keys: &KeyRing, quorum: Option<&WitnessQuorum>, terminal: &Terminal) -> Result {
+fn pack(
+    path: &Path,
+    keys: &KeyRing,
+    quorum: Option<&WitnessQuorum>,
+    terminal: &Terminal,
+) -> Result {
     let file = std::fs::File::open(path).map_err(|cause| Failure::file(path, "read", &cause))?;
-    let PackFiles { receipts, checkpoint } = PackFiles::read(std::io::BufReader::new(file))?;
+    let PackFiles {
+        receipts,
+        checkpoint,
+    } = PackFiles::read(std::io::BufReader::new(file))?;
     let head = LogCheckpoint::verify(&checkpoint, keys).map_err(Error::from)?;
     let mut verified = Vec::with_capacity(receipts.len());
     for (name, bytes) in &receipts {
@@ -92,7 +127,10 @@ fn pack(path: &Path, keys: &KeyRing, quorum: Option<&WitnessQuorum>, terminal: &
         }
         verified.push(receipt);
     }
-    let witnessed = quorum.map(|quorum| quorum.verify(&checkpoint)).transpose().map_err(Error::from)?;
+    let witnessed = quorum
+        .map(|quorum| quorum.verify(&checkpoint))
+        .transpose()
+        .map_err(Error::from)?;
     let witnessed = witnessed.unwrap_or_default();
     if terminal.json() {
         let receipts: Vec<&Receipt> = verified.iter().map(|verified| &verified.receipt).collect();
@@ -105,7 +143,12 @@ fn pack(path: &Path, keys: &KeyRing, quorum: Option<&WitnessQuorum>, terminal: &
     }
     let line = |VerifiedReceipt { receipt, .. }: &VerifiedReceipt| {
         let what = format!("{}: {}", receipt.kind.name(), receipt.outcome.name());
-        vec![receipt.sequence.to_string(), receipt.id.clone(), what, receipt.rows.removed.to_string()]
+        vec![
+            receipt.sequence.to_string(),
+            receipt.id.clone(),
+            what,
+            receipt.rows.removed.to_string(),
+        ]
     };
     terminal.result(&table(
         &["number", "receipt", "what", "rows out"],
@@ -132,9 +175,18 @@ fn tell_witnesses(witnessed: &[WitnessedHead], terminal: &Terminal) {
 /// The parts of a receipt that people ask for first.
 fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("receipt", format!("{}, number {}", receipt.id, receipt.sequence)),
-        ("what", format!("{}: {}", receipt.kind.name(), receipt.outcome.name())),
-        ("rows", format!("{} out, {} in", receipt.rows.removed, receipt.rows.added)),
+        (
+            "receipt",
+            format!("{}, number {}", receipt.id, receipt.sequence),
+        ),
+        (
+            "what",
+            format!("{}: {}", receipt.kind.name(), receipt.outcome.name()),
+        ),
+        (
+            "rows",
+            format!("{} out, {} in", receipt.rows.removed, receipt.rows.added),
+        ),
     ];
     if let Some(time) = receipt.times.requested_at {
         lines.push(("requested", time.to_string()));
@@ -146,12 +198,25 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     if let Some(time) = receipt.times.scrubbed_at {
         lines.push(("scrubbed", time.to_string()));
     } else if receipt.times.forgotten_at.is_some() {
-        lines.push(("scrubbed", "later: the receipt of a settle names this one".into()));
+        lines.push((
+            "scrubbed",
+            "later: the receipt of a settle names this one".into(),
+        ));
     }
     if let Some(run) = receipt.settles {
-        lines.push(("settles", format!("receipts {} to {}, as far as they waited", run.first, run.last)));
+        lines.push((
+            "settles",
+            format!(
+                "receipts {} to {}, as far as they waited",
+                run.first, run.last
+            ),
+        ));
     }
-    if let Some(spent) = receipt.release.as_ref().and_then(|release| release.privacy.as_ref()) {
+    if let Some(spent) = receipt
+        .release
+        .as_ref()
+        .and_then(|release| release.privacy.as_ref())
+    {
         let total = match &spent.total {
             Some(total) => format!("ε = {:.4} over {} exports", total.epsilon, total.releases),
             None => "not known".into(),
@@ -159,14 +224,31 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
         let alone = format!("ε = {:.4} at δ = {}", spent.epsilon, spent.delta);
         lines.push(("spent", format!("{alone}; in all {total}")));
     }
-    if let Some(keys) = receipt.keys.as_ref().filter(|keys| Some(&keys.by) != keys.retired.as_ref()) {
-        lines.extend(
-            keys.retired.iter().map(|_| ("signed with", "the recovery key: a signing key was lost".into())),
-        );
+    if let Some(keys) = receipt
+        .keys
+        .as_ref()
+        .filter(|keys| Some(&keys.by) != keys.retired.as_ref())
+    {
+        lines.extend(keys.retired.iter().map(|_| {
+            (
+                "signed with",
+                "the recovery key: a signing key was lost".into(),
+            )
+        }));
     }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
-    lines.extend(receipt.not_covered.iter().map(|part| ("not covered", part.detail.clone())));
-    lines.extend(receipt.kept_beside.iter().map(|part| ("kept beside", part.detail.clone())));
+    lines.extend(
+        receipt
+            .not_covered
+            .iter()
+            .map(|part| ("not covered", part.detail.clone())),
+    );
+    lines.extend(
+        receipt
+            .kept_beside
+            .iter()
+            .map(|part| ("kept beside", part.detail.clone())),
+    );
     lines
 }
 
@@ -185,7 +267,8 @@ fn model(
     let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();
     if terminal.json() {
-        terminal.object(&json!({"verified": failed == 0, "not_known": unknown, "checks": checks}))?;
+        terminal
+            .object(&json!({"verified": failed == 0, "not_known": unknown, "checks": checks}))?;
     } else {
         let line = |check: &efface_engine::FileCheck| {
             let verdict = match (check.passed, check.known) {
@@ -193,15 +276,26 @@ fn model(
                 (true, false) => "not known",
                 (false, _) => "FAILS",
             };
-            vec![check.check.to_owned(), verdict.to_owned(), check.found.clone()]
+            vec![
+                check.check.to_owned(),
+                verdict.to_owned(),
+                check.found.clone(),
+            ]
         };
-        terminal.result(&table(&["check", "", "found"], checks.iter().map(line), &[]))?;
+        terminal.result(&table(
+            &["check", "", "found"],
+            checks.iter().map(line),
+            &[],
+        ))?;
         if keys.is_none() {
             terminal.note("checked against the file's own keys; --key takes those that you know");
         }
     }
     if unknown > 0 {
-        terminal.note(&format!("{unknown} of {} checks could not be made", checks.len()));
+        terminal.note(&format!(
+            "{unknown} of {} checks could not be made",
+            checks.len()
+        ));
     }
     match failed {
         0 => Ok(()),

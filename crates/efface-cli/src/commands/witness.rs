@@ -45,14 +45,19 @@ fn public(secret: &SecretKey) -> String {
 
 fn secret(state: &Path) -> Result<SecretKey> {
     let path = key_path(state);
-    let text =
-        Zeroizing::new(std::fs::read_to_string(&path).map_err(|cause| Failure::file(&path, "read", &cause))?);
+    let text = Zeroizing::new(
+        std::fs::read_to_string(&path).map_err(|cause| Failure::file(&path, "read", &cause))?,
+    );
     Ok(SecretKey::parse(text.trim()).map_err(Error::from)?)
 }
 
 fn init(state: &Path, name: &str, terminal: &Terminal) -> Result {
     let key = key_path(state);
-    check_outputs(&[PlannedOutput::file(state), PlannedOutput::file(&key)], &[], false)?;
+    check_outputs(
+        &[PlannedOutput::file(state), PlannedOutput::file(&key)],
+        &[],
+        false,
+    )?;
     let secret = draw_key(name)?;
     write(&key, secret.to_text().as_bytes(), false)?;
     keep(state, &WitnessState::default(), false)?;
@@ -70,7 +75,11 @@ fn watch(state: &Path, keys: &Path, terminal: &Terminal) -> Result {
 }
 
 fn cosign(state: &Path, request: &Path, terminal: &Terminal) -> Result {
-    let body = if request == Path::new("-") { list::whole_input()? } else { read(request)? };
+    let body = if request == Path::new("-") {
+        list::whole_input()?
+    } else {
+        read(request)?
+    };
     let secret = secret(state)?;
     // Whoever reads the state and writes it anew holds it: two heads that came at once are judged one after the other.
     let _lock = lock(state)?;
@@ -93,7 +102,11 @@ fn cosign(state: &Path, request: &Path, terminal: &Terminal) -> Result {
 
 fn refused(refusal: &WitnessRefusal, terminal: &Terminal) -> Result {
     let status = refusal.status();
-    let size = if let WitnessRefusal::Conflict { size } = refusal { Some(*size) } else { None };
+    let size = if let WitnessRefusal::Conflict { size } = refusal {
+        Some(*size)
+    } else {
+        None
+    };
     if terminal.json() {
         terminal.object(&json!({"status": status, "size": size}))?;
     }
@@ -102,13 +115,17 @@ fn refused(refusal: &WitnessRefusal, terminal: &Terminal) -> Result {
         WitnessRefusal::Conflict { size } => {
             failure.hint(format!("ask with `efface log MODEL --for-witness {size}`"))
         }
-        WitnessRefusal::UnknownLog(_) => failure.hint("`efface witness watch STATE KEYS` watches it"),
+        WitnessRefusal::UnknownLog(_) => {
+            failure.hint("`efface witness watch STATE KEYS` watches it")
+        }
         _ => failure,
     })
 }
 
 fn seconds_since_1970() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 /// Held until it is dropped. The key file is locked and not the state, which is replaced with every signature.

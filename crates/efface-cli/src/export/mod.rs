@@ -38,7 +38,11 @@ pub(crate) fn json(parameters: &Parameters) -> Result<Vec<u8>> {
         out.push_str(&format!("{comma}  \"{name}\": {{"));
         for (at, (feature, values)) in features.iter().zip(lines).enumerate() {
             let comma = if at == 0 { "" } else { "," };
-            out.push_str(&format!("{comma}\n    {}: {}", text(feature)?, text(values)?));
+            out.push_str(&format!(
+                "{comma}\n    {}: {}",
+                text(feature)?,
+                text(values)?
+            ));
         }
         out.push_str("\n  }");
     }
@@ -62,7 +66,10 @@ pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
     let tensors = arrays
         .iter()
         .map(|(name, shape, bytes)| {
-            Ok((*name, TensorView::new(Dtype::F64, shape.clone(), bytes).map_err(unwritable)?))
+            Ok((
+                *name,
+                TensorView::new(Dtype::F64, shape.clone(), bytes).map_err(unwritable)?,
+            ))
         })
         .collect::<Result<Vec<_>>>()?;
     safetensors::serialize(tensors, Some(metadata)).map_err(unwritable)
@@ -72,11 +79,15 @@ pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
 /// there are some, and `rows`.
 pub(crate) fn npz(parameters: &Parameters) -> Result<Vec<u8>> {
     let numbers = arrays(parameters).into_iter();
-    let mut members: Vec<(&str, Vec<u8>)> =
-        numbers.map(|(name, shape, bytes)| (name, npy::array("<f8", &shape, &bytes))).collect();
+    let mut members: Vec<(&str, Vec<u8>)> = numbers
+        .map(|(name, shape, bytes)| (name, npy::array("<f8", &shape, &bytes)))
+        .collect();
     members.push(("features", npy::strings(&parameters.features)?));
     members.push(("outputs", npy::strings(&parameters.outputs)?));
-    members.push(("rows", npy::array("<i8", &[], &(parameters.rows as i64).to_le_bytes())));
+    members.push((
+        "rows",
+        npy::array("<i8", &[], &(parameters.rows as i64).to_le_bytes()),
+    ));
     if let Some(lambda) = parameters.lambda {
         members.push(("lambda", npy::array("<f8", &[], &lambda.to_le_bytes())));
     }
@@ -90,7 +101,9 @@ pub(crate) fn npz(parameters: &Parameters) -> Result<Vec<u8>> {
             .compression_method(CompressionMethod::Stored)
             .last_modified_time(DateTime::default())
             .large_file(bytes.len() as u64 >= u64::from(u32::MAX));
-        archive.start_file(format!("{name}.npy"), options).map_err(unwritable)?;
+        archive
+            .start_file(format!("{name}.npy"), options)
+            .map_err(unwritable)?;
         archive.write_all(&bytes).map_err(unwritable)?;
     }
     Ok(archive.finish().map_err(unwritable)?.into_inner())
@@ -106,16 +119,26 @@ fn text(value: &(impl Serialize + ?Sized)) -> Result<String> {
 }
 
 fn numbers(values: &[f64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 /// Every table and list: its name, its shape and its bytes, row after row.
 fn arrays(parameters: &Parameters) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
     let shape = vec![parameters.features.len(), parameters.outputs.len()];
     let tables = parameters.tables.iter().map(|(name, lines)| {
-        (*name, shape.clone(), lines.iter().flat_map(|values| numbers(values)).collect())
+        (
+            *name,
+            shape.clone(),
+            lines.iter().flat_map(|values| numbers(values)).collect(),
+        )
     });
-    let lists = parameters.vectors.iter().map(|(name, values)| (*name, vec![values.len()], numbers(values)));
+    let lists = parameters
+        .vectors
+        .iter()
+        .map(|(name, values)| (*name, vec![values.len()], numbers(values)));
     tables.chain(lists).collect()
 }
 
@@ -124,7 +147,9 @@ fn distinct(names: &[String]) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::with_capacity(names.len());
     let fresh = |name: &String| {
         let numbered = (2..).map(|number| format!("{name} ({number})"));
-        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !seen.contains(name));
+        let free = std::iter::once(name.clone())
+            .chain(numbered)
+            .find(|name| !seen.contains(name));
         let free = free.unwrap_or_default();
         seen.insert(free.clone());
         free
@@ -147,23 +172,39 @@ mod tests {
             classes: None,
             vectors: vec![("intercept", vec![0.1, -2.0])],
             features: vec!["x=\"1\"".into(), "y".into(), "y".into()],
-            tables: vec![("coefficients", vec![vec![1.0, 2.0], vec![3.0, 1e-300], vec![5.0, 6.0]])],
+            tables: vec![(
+                "coefficients",
+                vec![vec![1.0, 2.0], vec![3.0, 1e-300], vec![5.0, 6.0]],
+            )],
         }
     }
 
     #[test]
     fn json_keeps_every_number_and_name() {
-        let value: serde_json::Value = serde_json::from_slice(&json(&parameters()).unwrap()).unwrap();
-        assert_eq!(value["coefficients"]["x=\"1\""], serde_json::json!([1.0, 2.0]));
+        let value: serde_json::Value =
+            serde_json::from_slice(&json(&parameters()).unwrap()).unwrap();
+        assert_eq!(
+            value["coefficients"]["x=\"1\""],
+            serde_json::json!([1.0, 2.0])
+        );
         assert_eq!(value["coefficients"]["y"][1].as_f64(), Some(1e-300));
-        assert_eq!(value["coefficients"]["y (2)"], serde_json::json!([5.0, 6.0]));
-        assert_eq!((&value["rows"], &value["outputs"][1]), (&serde_json::json!(9), &serde_json::json!("é")));
+        assert_eq!(
+            value["coefficients"]["y (2)"],
+            serde_json::json!([5.0, 6.0])
+        );
+        assert_eq!(
+            (&value["rows"], &value["outputs"][1]),
+            (&serde_json::json!(9), &serde_json::json!("é"))
+        );
     }
 
     #[test]
     fn json_of_no_features_is_json() {
-        let none =
-            Parameters { features: Vec::new(), tables: vec![("coefficients", Vec::new())], ..parameters() };
+        let none = Parameters {
+            features: Vec::new(),
+            tables: vec![("coefficients", Vec::new())],
+            ..parameters()
+        };
         let value: serde_json::Value = serde_json::from_slice(&json(&none).unwrap()).unwrap();
         assert!(value["coefficients"].as_object().unwrap().is_empty());
     }
@@ -177,7 +218,10 @@ mod tests {
         assert_eq!(tensor.data()[8..16], 2.0f64.to_le_bytes());
         let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
         let names = &metadata.metadata().as_ref().unwrap()["efface"];
-        assert!(names.contains(r#""features":["x=\"1\"","y","y"]"#), "{names}");
+        assert!(
+            names.contains(r#""features":["x=\"1\"","y","y"]"#),
+            "{names}"
+        );
     }
 
     #[test]

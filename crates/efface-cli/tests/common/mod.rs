@@ -1,7 +1,13 @@
 //! A folder of its own for each test, and the real command in it. Paths are relative, so that output does not depend
 //! on where the folder is.
 
-#![allow(clippy::panic, clippy::unwrap_used, dead_code, missing_docs, unreachable_pub)]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    dead_code,
+    missing_docs,
+    unreachable_pub
+)]
 
 use std::path::PathBuf;
 
@@ -36,7 +42,9 @@ h7,bob,Lyon,3,205
 
 impl Folder {
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// With `houses.csv` and a model `houses.efface` of it.
@@ -68,7 +76,10 @@ impl Folder {
 
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = cargo_bin_cmd!("efface");
-        command.current_dir(self.directory.path()).env_remove("COLUMNS").args(words);
+        command
+            .current_dir(self.directory.path())
+            .env_remove("COLUMNS")
+            .args(words);
         command
     }
 
@@ -109,10 +120,17 @@ impl Folder {
 }
 
 pub fn check_failure(line: &str, ended: &Ended, code: i32, says: &[&str]) {
-    assert_eq!((ended.code, ended.out.as_str()), (code, ""), "{line}: {ended:?}");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (code, ""),
+        "{line}: {ended:?}"
+    );
     assert!(ended.err.starts_with("error: "), "{line}: {ended:?}");
     for part in says {
-        assert!(ended.err.contains(part), "{line}: {part:?} is not in {ended:?}");
+        assert!(
+            ended.err.contains(part),
+            "{line}: {part:?} is not in {ended:?}"
+        );
     }
 }
 

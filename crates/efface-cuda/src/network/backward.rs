@@ -24,9 +24,19 @@ impl CudaNetwork {
         let n = packed.columns();
         let samples = packed.samples();
         let lanes = plan.settings.lanes();
-        let read = if learning.head.is_some() { places.read } else { places.features };
+        let read = if learning.head.is_some() {
+            places.read
+        } else {
+            places.features
+        };
         let slopes = places.features_back;
-        self.linear_back(&plan.head, read, places.logits, slopes, (samples, places.ones))?;
+        self.linear_back(
+            &plan.head,
+            read,
+            places.logits,
+            slopes,
+            (samples, places.ones),
+        )?;
         let numbers = plan.head.input * samples;
         if let Some(mask) = learning.head {
             let mask = self.inbox.at(mask);
@@ -35,8 +45,12 @@ impl CudaNetwork {
         }
         let pooled_back = match &plan.projection {
             Some(linear) => {
-                let arguments =
-                    [slopes.into(), places.features.into(), self.is_tanh().into(), count(numbers)?];
+                let arguments = [
+                    slopes.into(),
+                    places.features.into(),
+                    self.is_tanh().into(),
+                    count(numbers)?,
+                ];
                 self.each("squash_backward", numbers, &arguments)?;
                 let back = places.pooled_back;
                 self.linear_back(linear, places.pooled, slopes, back, (samples, places.ones))?;
@@ -60,8 +74,16 @@ impl CudaNetwork {
         self.each("pool_backward", lanes * n, &arguments)?;
         for (at, layer) in plan.layers.iter().enumerate().rev() {
             let own = &places.layers[at];
-            let below = if at == 0 { places.words } else { places.layers[at - 1].output };
-            let x = if layer.norm.is_some() { own.normed } else { below };
+            let below = if at == 0 {
+                places.words
+            } else {
+                places.layers[at - 1].output
+            };
+            let x = if layer.norm.is_some() {
+                own.normed
+            } else {
+                below
+            };
             // What goes past the layer is not dropped.
             let mut past = back;
             if let Some(mask) = learning.layers.get(at) {
@@ -76,7 +98,14 @@ impl CudaNetwork {
             for (way, (lstm, traces)) in layer.directions.iter().zip(&own.lstms).enumerate() {
                 let slopes = back + 4 * (way * lstm.hidden) as u64;
                 let read = (x, places.ones);
-                self.read_back(&self.lanes[way], lstm, packed, read, traces, (slopes, lanes))?;
+                self.read_back(
+                    &self.lanes[way],
+                    lstm,
+                    packed,
+                    read,
+                    traces,
+                    (slopes, lanes),
+                )?;
             }
             self.join()?;
             // Frozen word vectors have no gradient to add to.
@@ -88,24 +117,42 @@ impl CudaNetwork {
                 let weight = Factor::turned(self.parameter(&lstm.weight_input), gates);
                 let keep = if way == 0 { 0.0 } else { 1.0 };
                 let slopes = Factor::plain(traces.gates, gates);
-                self.main().product((layer.input, n, gates), weight, slopes, keep, input)?;
+                self.main()
+                    .product((layer.input, n, gates), weight, slopes, keep, input)?;
             }
             if let Some((gain, shift)) = &layer.norm {
                 let width = layer.input;
-                self.main().add_columns((width, n), input, places.ones, self.slope(shift)?)?;
+                self.main()
+                    .add_columns((width, n), input, places.ones, self.slope(shift)?)?;
                 // The layer has read its normalised input for the last time: its place is free for the product.
                 let product = own.normed;
-                let arguments = [product.into(), input.into(), own.normal.into(), count(width * n)?];
+                let arguments = [
+                    product.into(),
+                    input.into(),
+                    own.normal.into(),
+                    count(width * n)?,
+                ];
                 self.each("multiply", width * n, &arguments)?;
-                self.main().add_columns((width, n), product, places.ones, self.slope(gain)?)?;
+                self.main()
+                    .add_columns((width, n), product, places.ones, self.slope(gain)?)?;
                 let gain = self.parameter(gain);
-                let arguments =
-                    [input.into(), own.normal.into(), own.scales.into(), gain.into(), count(width)?];
+                let arguments = [
+                    input.into(),
+                    own.normal.into(),
+                    own.scales.into(),
+                    gain.into(),
+                    count(width)?,
+                ];
                 let grid = (size(n)? as u32, 1, 1);
-                self.kernels.blocks(self.main(), "norm_backward", (grid, BLOCK), &arguments)?;
+                self.kernels
+                    .blocks(self.main(), "norm_backward", (grid, BLOCK), &arguments)?;
             }
             if layer.residual {
-                self.each("add", lanes * n, &[input.into(), past.into(), count(lanes * n)?])?;
+                self.each(
+                    "add",
+                    lanes * n,
+                    &[input.into(), past.into(), count(lanes * n)?],
+                )?;
             }
             std::mem::swap(&mut back, &mut input);
         }
@@ -134,7 +181,8 @@ impl CudaNetwork {
             let mut later = 0;
             if let Some(next) = lstm.next(t, packed) {
                 later = active.min(packed.active(next));
-                let gates = Factor::plain(column(traces.gates, 4 * h, packed.step(next).start), 4 * h);
+                let gates =
+                    Factor::plain(column(traces.gates, 4 * h, packed.step(next).start), 4 * h);
                 lane.product((h, later, 4 * h), weight_hidden, gates, 0.0, traces.carried)?;
             }
             let previous = lstm.previous(t, packed);
@@ -153,13 +201,26 @@ impl CudaNetwork {
                 count(later)?,
                 count(height)?,
             ];
-            self.kernels.each(lane, "lstm_backward", h * active, &arguments)?;
+            self.kernels
+                .each(lane, "lstm_backward", h * active, &arguments)?;
         }
         let gates = Factor::plain(traces.gates, 4 * h);
         let x = Factor::turned(x, lstm.input);
-        lane.product((4 * h, lstm.input, n), gates, x, 1.0, self.slope(&lstm.weight_input)?)?;
+        lane.product(
+            (4 * h, lstm.input, n),
+            gates,
+            x,
+            1.0,
+            self.slope(&lstm.weight_input)?,
+        )?;
         let before = Factor::turned(traces.before, h);
-        lane.product((4 * h, h, n), gates, before, 1.0, self.slope(&lstm.weight_hidden)?)?;
+        lane.product(
+            (4 * h, h, n),
+            gates,
+            before,
+            1.0,
+            self.slope(&lstm.weight_hidden)?,
+        )?;
         lane.add_columns((4 * h, n), traces.gates, ones, self.slope(&lstm.bias)?)
     }
 
@@ -172,13 +233,26 @@ impl CudaNetwork {
         input_slopes: u64,
         (columns, ones): (usize, u64),
     ) -> Result<(), CudaError> {
-        let LinearPlace { input, output, weight, bias } = linear;
+        let LinearPlace {
+            input,
+            output,
+            weight,
+            bias,
+        } = linear;
         let back = Factor::plain(slopes, *output);
         let read = Factor::turned(x, *input);
-        self.main().product((*output, *input, columns), back, read, 1.0, self.slope(weight)?)?;
-        self.main().add_columns((*output, columns), slopes, ones, self.slope(bias)?)?;
+        self.main().product(
+            (*output, *input, columns),
+            back,
+            read,
+            1.0,
+            self.slope(weight)?,
+        )?;
+        self.main()
+            .add_columns((*output, columns), slopes, ones, self.slope(bias)?)?;
         let weight = Factor::turned(self.parameter(weight), *output);
-        self.main().product((*input, columns, *output), weight, back, 0.0, input_slopes)
+        self.main()
+            .product((*input, columns, *output), weight, back, 0.0, input_slopes)
     }
 
     fn add_to_words(
@@ -188,7 +262,9 @@ impl CudaNetwork {
         learning: &LearningInbox,
         columns: usize,
     ) -> Result<(), CudaError> {
-        let Some(table) = &self.plan.table else { return Ok(()) };
+        let Some(table) = &self.plan.table else {
+            return Ok(());
+        };
         let width = self.plan.word_width;
         if let Some(mask) = learning.words {
             self.mask(back, mask, inbox, width, columns)?;
@@ -203,6 +279,7 @@ impl CudaNetwork {
             count(width)?,
         ];
         let grid = (size(list.count)? as u32, 1, 1);
-        self.kernels.blocks(self.main(), "add_to_words", (grid, BLOCK), &arguments)
+        self.kernels
+            .blocks(self.main(), "add_to_words", (grid, BLOCK), &arguments)
     }
 }

@@ -40,7 +40,13 @@ impl CudaNetwork {
         self.each(
             "embed",
             width * n,
-            &[places.words.into(), table.into(), ids.into(), count(width)?, count(n)?],
+            &[
+                places.words.into(),
+                table.into(),
+                ids.into(),
+                count(width)?,
+                count(n)?,
+            ],
         )?;
         if let Some(mask) = learning.and_then(|learning| learning.words) {
             self.mask(places.words, mask, inbox, width, n)?;
@@ -61,7 +67,8 @@ impl CudaNetwork {
                         NORM_EPSILON.into(),
                     ];
                     let grid = (size(n)? as u32, 1, 1);
-                    self.kernels.blocks(self.main(), "norm_forward", (grid, BLOCK), &arguments)?;
+                    self.kernels
+                        .blocks(self.main(), "norm_forward", (grid, BLOCK), &arguments)?;
                     own.normed
                 }
                 None => below,
@@ -76,7 +83,11 @@ impl CudaNetwork {
                 self.mask(own.output, *mask, inbox, lanes, n)?;
             }
             if layer.residual {
-                self.each("add", lanes * n, &[own.output.into(), below.into(), count(lanes * n)?])?;
+                self.each(
+                    "add",
+                    lanes * n,
+                    &[own.output.into(), below.into(), count(lanes * n)?],
+                )?;
             }
             below = own.output;
         }
@@ -95,7 +106,11 @@ impl CudaNetwork {
         if let Some(linear) = &plan.projection {
             self.linear(linear, places.pooled, places.features, samples)?;
             let numbers = linear.output * samples;
-            let arguments = [places.features.into(), self.is_tanh().into(), count(numbers)?];
+            let arguments = [
+                places.features.into(),
+                self.is_tanh().into(),
+                count(numbers)?,
+            ];
             self.each("squash_forward", numbers, &arguments)?;
         }
         Ok(())
@@ -116,7 +131,13 @@ impl CudaNetwork {
         let weight_input = Factor::plain(self.parameter(&lstm.weight_input), 4 * h);
         let weight_hidden = self.parameter(&lstm.weight_hidden);
         let bias = self.parameter(&lstm.bias);
-        lane.product((4 * h, n, lstm.input), weight_input, Factor::plain(x, lstm.input), 0.0, traces.gates)?;
+        lane.product(
+            (4 * h, n, lstm.input),
+            weight_input,
+            Factor::plain(x, lstm.input),
+            0.0,
+            traces.gates,
+        )?;
         // Texts that begin at a step have no state before it.
         let arguments = [traces.before.into(), 0.0.into(), count(h * n)?];
         self.kernels.each(lane, "fill", h * n, &arguments)?;
@@ -146,8 +167,13 @@ impl CudaNetwork {
                 count(height)?,
                 count(next_active)?,
             ];
-            let grid = (size(h.div_ceil(UNITS))? as u32, size(active.div_ceil(TEXTS))? as u32, 1);
-            self.kernels.blocks(lane, "lstm_forward", (grid, BLOCK), &arguments)?;
+            let grid = (
+                size(h.div_ceil(UNITS))? as u32,
+                size(active.div_ceil(TEXTS))? as u32,
+                1,
+            );
+            self.kernels
+                .blocks(lane, "lstm_forward", (grid, BLOCK), &arguments)?;
         }
         Ok(())
     }
@@ -182,22 +208,46 @@ impl CudaNetwork {
         learning: &LearningInbox,
         places: &Places,
     ) -> Result<u64, CudaError> {
-        let Some(mask) = learning.head else { return Ok(places.features) };
+        let Some(mask) = learning.head else {
+            return Ok(places.features);
+        };
         let numbers = self.plan.head.input * samples;
         let mask = self.inbox.at(mask);
-        let arguments = [places.read.into(), places.features.into(), mask.into(), count(numbers)?];
+        let arguments = [
+            places.read.into(),
+            places.features.into(),
+            mask.into(),
+            count(numbers)?,
+        ];
         self.each("multiply", numbers, &arguments)?;
         Ok(places.read)
     }
 
     /// W x + b for every column.
-    fn linear(&self, linear: &LinearPlace, x: u64, out: u64, columns: usize) -> Result<(), CudaError> {
-        let LinearPlace { input, output, weight, bias } = linear;
+    fn linear(
+        &self,
+        linear: &LinearPlace,
+        x: u64,
+        out: u64,
+        columns: usize,
+    ) -> Result<(), CudaError> {
+        let LinearPlace {
+            input,
+            output,
+            weight,
+            bias,
+        } = linear;
         let bias = self.parameter(bias);
         let arguments = [out.into(), bias.into(), count(*output)?, count(columns)?];
         self.each("fill_columns", output * columns, &arguments)?;
         let weight = Factor::plain(self.parameter(weight), *output);
-        self.main().product((*output, columns, *input), weight, Factor::plain(x, *input), 1.0, out)
+        self.main().product(
+            (*output, columns, *input),
+            weight,
+            Factor::plain(x, *input),
+            1.0,
+            out,
+        )
     }
 
     pub(super) fn mask(

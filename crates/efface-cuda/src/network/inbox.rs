@@ -45,7 +45,8 @@ impl Inbox {
         let packed = batch.packed();
         let mut inbox = Self::default();
         inbox.ids = inbox.put(batch.ids().iter().copied());
-        let columns = (0..packed.steps()).flat_map(|t| (0..packed.active(t)).map(move |place| (t, place)));
+        let columns =
+            (0..packed.steps()).flat_map(|t| (0..packed.active(t)).map(move |place| (t, place)));
         inbox.places = inbox.put(columns.clone().map(|(_, place)| place as u32));
         inbox.steps = inbox.put(columns.map(|(t, _)| t as u32));
         inbox.starts = inbox.put((0..packed.steps()).map(|t| packed.step(t).start as u32));
@@ -60,19 +61,31 @@ impl Inbox {
         classes: usize,
     ) -> LearningInbox {
         let aims = run.aims;
-        let mask =
-            |mask: &efface_nn::DropoutMask| mask.factors.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let mask = |mask: &efface_nn::DropoutMask| {
+            mask.factors.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
         LearningInbox {
             classes: self.put(aims.iter().map(|aim| aim.class as u32)),
-            weights: self
-                .put(aims.iter().flat_map(|aim| [aim.share, aim.label, aim.teacher].map(f32::to_bits))),
+            weights: self.put(
+                aims.iter()
+                    .flat_map(|aim| [aim.share, aim.label, aim.teacher].map(f32::to_bits)),
+            ),
             taught: self.put(aims.iter().flat_map(|aim| {
                 (0..classes).map(|class| aim.taught.get(class).copied().unwrap_or(0.0).to_bits())
             })),
             words: run.masks.words.as_ref().map(|words| self.put(mask(words))),
-            layers: run.masks.layers.iter().map(|layer| self.put(mask(layer))).collect(),
+            layers: run
+                .masks
+                .layers
+                .iter()
+                .map(|layer| self.put(mask(layer)))
+                .collect(),
             head: run.masks.head.as_ref().map(|head| self.put(mask(head))),
-            word_list: if trains_words { self.put_words(run.batch.ids()) } else { WordList::default() },
+            word_list: if trains_words {
+                self.put_words(run.batch.ids())
+            } else {
+                WordList::default()
+            },
         }
     }
 
@@ -101,7 +114,8 @@ impl Inbox {
 
     /// The most numbers of a minibatch of so many texts and tokens.
     pub(super) fn most(plan: &EncoderPlan, (samples, tokens): (usize, usize)) -> usize {
-        let masked = plan.word_width + plan.settings.lanes() * plan.layers.len() + plan.settings.features();
+        let masked =
+            plan.word_width + plan.settings.lanes() * plan.layers.len() + plan.settings.features();
         7 * tokens + samples * (masked + plan.head.output + 5)
     }
 }
@@ -117,6 +131,9 @@ mod tests {
         assert_eq!(list.count, 3);
         assert_eq!(inbox.bits[list.words..list.words + 3], [3, 7, 9]);
         assert_eq!(inbox.bits[list.ends..list.ends + 3], [2, 5, 6]);
-        assert_eq!(inbox.bits[list.columns..list.columns + 6], [1, 4, 0, 2, 5, 3]);
+        assert_eq!(
+            inbox.bits[list.columns..list.columns + 6],
+            [1, 4, 0, 2, 5, 3]
+        );
     }
 }

@@ -13,8 +13,8 @@ mod places;
 use std::sync::Arc;
 
 use efface_nn::{
-    AdamStep, DeviceNetwork, DeviceRun, EncoderPlan, NetworkStart, Pooling, Result, Squash, TextBatch,
-    TextScore,
+    AdamStep, DeviceNetwork, DeviceRun, EncoderPlan, NetworkStart, Pooling, Result, Squash,
+    TextBatch, TextScore,
 };
 
 use crate::arena::{Arena, Dealer};
@@ -71,7 +71,11 @@ impl CudaNetwork {
             ]),
             None => None,
         };
-        let frozen = plan.table.is_none().then(|| Arena::holding(first, start.frozen)).transpose()?;
+        let frozen = plan
+            .table
+            .is_none()
+            .then(|| Arena::holding(first, start.frozen))
+            .transpose()?;
         let network = Self {
             plan: plan.clone(),
             kernels,
@@ -118,12 +122,18 @@ impl CudaNetwork {
 
     /// The second lane goes on where the first is.
     fn fork(&self) -> std::result::Result<(), CudaError> {
-        self.lanes[1].work.join(&self.lanes[0].work).map_err(CudaError::call("waiting for a stream"))
+        self.lanes[1]
+            .work
+            .join(&self.lanes[0].work)
+            .map_err(CudaError::call("waiting for a stream"))
     }
 
     /// The first lane goes on where the second is.
     fn join(&self) -> std::result::Result<(), CudaError> {
-        self.lanes[0].work.join(&self.lanes[1].work).map_err(CudaError::call("waiting for a stream"))
+        self.lanes[0]
+            .work
+            .join(&self.lanes[1].work)
+            .map_err(CudaError::call("waiting for a stream"))
     }
 
     /// Copies what a minibatch brings along, and deals the memory out.
@@ -135,9 +145,17 @@ impl CudaNetwork {
         let packed = batch.packed();
         self.inbox.write(&self.lanes[0], &inbox.bits)?;
         let mut dealer = self.work.dealer();
-        let places = Places::deal(&mut dealer, &self.plan, (packed.samples(), packed.columns()))?;
+        let places = Places::deal(
+            &mut dealer,
+            &self.plan,
+            (packed.samples(), packed.columns()),
+        )?;
         let ones = packed.columns().max(packed.samples());
-        self.each("fill", ones, &[places.ones.into(), 1.0.into(), count(ones)?])?;
+        self.each(
+            "fill",
+            ones,
+            &[places.ones.into(), 1.0.into(), count(ones)?],
+        )?;
         Ok((places, dealer))
     }
 
@@ -150,10 +168,20 @@ impl CudaNetwork {
         self.forward(run.batch, &inbox, Some(&learning), &places)?;
         self.score(samples, &learning, &places)?;
         self.backward(run.batch, &inbox, &learning, &places)?;
-        let losses = self.work.read_bits(self.main(), dealer.offset(places.losses), 2 * samples)?;
-        let hits = self.work.read_bits(self.main(), dealer.offset(places.hits), samples)?;
+        let losses = self
+            .work
+            .read_bits(self.main(), dealer.offset(places.losses), 2 * samples)?;
+        let hits = self
+            .work
+            .read_bits(self.main(), dealer.offset(places.hits), samples)?;
         let losses = losses.as_chunks::<2>().0.iter().map(double);
-        Ok(losses.zip(hits).map(|(loss, hit)| TextScore { loss, hit: hit != 0 }).collect())
+        Ok(losses
+            .zip(hits)
+            .map(|(loss, hit)| TextScore {
+                loss,
+                hit: hit != 0,
+            })
+            .collect())
     }
 
     fn measure(&mut self) -> std::result::Result<(f64, f32), CudaError> {
@@ -167,17 +195,27 @@ impl CudaNetwork {
             count(self.plan.total())?,
         ];
         self.each("lengths", SUMMERS * BLOCK as usize, &arguments)?;
-        let squares = self.work.read_bits(self.main(), dealer.offset(squares), 2 * SUMMERS)?;
-        let largest = self.work.read_bits(self.main(), dealer.offset(largest), SUMMERS)?;
+        let squares = self
+            .work
+            .read_bits(self.main(), dealer.offset(squares), 2 * SUMMERS)?;
+        let largest = self
+            .work
+            .read_bits(self.main(), dealer.offset(largest), SUMMERS)?;
         let sum: f64 = squares.as_chunks::<2>().0.iter().map(double).sum();
-        let most = largest.iter().fold(0.0f32, |most, bits| most.max(f32::from_bits(*bits)));
+        let most = largest
+            .iter()
+            .fold(0.0f32, |most, bits| most.max(f32::from_bits(*bits)));
         Ok((sum.sqrt(), most))
     }
 
     fn take_step(&mut self, step: &AdamStep) -> std::result::Result<(), CudaError> {
         if step.shrink != 1.0 {
             for range in self.plan.decays() {
-                let arguments = [self.parameter(&range).into(), step.shrink.into(), count(range.len())?];
+                let arguments = [
+                    self.parameter(&range).into(),
+                    step.shrink.into(),
+                    count(range.len())?,
+                ];
                 self.each("shrink", range.len(), &arguments)?;
             }
         }
@@ -202,7 +240,8 @@ impl CudaNetwork {
         let (places, dealer) = self.begin(&inbox, batch)?;
         self.forward(batch, &inbox, None, &places)?;
         let mut features = vec![0.0; self.plan.settings.features() * batch.packed().samples()];
-        self.work.read(self.main(), dealer.offset(places.features), &mut features)?;
+        self.work
+            .read(self.main(), dealer.offset(places.features), &mut features)?;
         Ok(features)
     }
 
@@ -236,8 +275,15 @@ impl DeviceNetwork for CudaNetwork {
         self.encode(batch).map_err(fault)
     }
 
-    fn read(&mut self, parameters: &mut [f32], means: &mut [f32], squares: &mut [f32]) -> Result<()> {
-        self.parameters.read(self.main(), 0, parameters).map_err(fault)?;
+    fn read(
+        &mut self,
+        parameters: &mut [f32],
+        means: &mut [f32],
+        squares: &mut [f32],
+    ) -> Result<()> {
+        self.parameters
+            .read(self.main(), 0, parameters)
+            .map_err(fault)?;
         let [_, kept_means, kept_squares] = self.training().map_err(fault)?;
         kept_means.read(self.main(), 0, means).map_err(fault)?;
         kept_squares.read(self.main(), 0, squares).map_err(fault)
@@ -245,7 +291,9 @@ impl DeviceNetwork for CudaNetwork {
 
     fn gradient(&mut self) -> Result<Vec<f32>> {
         let mut gradient = vec![0.0; self.plan.total()];
-        self.training().map_err(fault)?[0].read(self.main(), 0, &mut gradient).map_err(fault)?;
+        self.training().map_err(fault)?[0]
+            .read(self.main(), 0, &mut gradient)
+            .map_err(fault)?;
         Ok(gradient)
     }
 }

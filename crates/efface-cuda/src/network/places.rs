@@ -62,7 +62,11 @@ impl Places {
         let words = dealer.take(plan.word_width * tokens)?;
         let mut layers = Vec::new();
         for layer in &plan.layers {
-            let width = if layer.norm.is_some() { layer.input * tokens } else { 0 };
+            let width = if layer.norm.is_some() {
+                layer.input * tokens
+            } else {
+                0
+            };
             let normed = dealer.take(width)?;
             let normal = dealer.take(width)?;
             let scales = dealer.take(tokens)?;
@@ -77,20 +81,41 @@ impl Places {
                     cell_gradient: dealer.take(hidden * samples)?,
                 });
             }
-            layers.push(LayerPlaces { normed, normal, scales, lstms, output: dealer.take(lanes * tokens)? });
+            layers.push(LayerPlaces {
+                normed,
+                normal,
+                scales,
+                lstms,
+                output: dealer.take(lanes * tokens)?,
+            });
         }
-        let widest = plan.layers.iter().map(|layer| layer.input).max().unwrap_or(0).max(lanes) * tokens;
+        let widest = plan
+            .layers
+            .iter()
+            .map(|layer| layer.input)
+            .max()
+            .unwrap_or(0)
+            .max(lanes)
+            * tokens;
         let pooled = dealer.take(lanes * samples)?;
         Ok(Self {
             words,
             layers,
             pooled,
             chosen: dealer.take(lanes * samples)?,
-            features: if plan.projection.is_some() { dealer.take(d * samples)? } else { pooled },
+            features: if plan.projection.is_some() {
+                dealer.take(d * samples)?
+            } else {
+                pooled
+            },
             read: dealer.take(d * samples)?,
             logits: dealer.take(plan.head.output * samples)?,
             ones: dealer.take(tokens.max(samples))?,
-            back: [dealer.take(widest)?, dealer.take(widest)?, dealer.take(widest)?],
+            back: [
+                dealer.take(widest)?,
+                dealer.take(widest)?,
+                dealer.take(widest)?,
+            ],
             features_back: dealer.take(d * samples)?,
             pooled_back: dealer.take(lanes * samples)?,
             losses: dealer.take(2 * samples)?,

@@ -79,7 +79,12 @@ impl Blueprint {
     /// What a row of the file looks like.
     pub(crate) fn shape(&self) -> RowShape {
         let words = self.texts.as_ref().map_or(0, |texts| texts.max_tokens);
-        RowShape { layout: self.layout, width: self.stored_width, outputs: self.outputs(), words }
+        RowShape {
+            layout: self.layout,
+            width: self.stored_width,
+            outputs: self.outputs(),
+            words,
+        }
     }
 
     /// Takes over how wide raw rows and features are, once names have come or features were made anew.
@@ -101,7 +106,9 @@ impl Blueprint {
         match &self.goal {
             TargetGoal::Nothing => Vec::new(),
             TargetGoal::Numbers => self.targets.clone(),
-            TargetGoal::Classes { names, .. } if names.outputs() == 1 => names.names()[1..].to_vec(),
+            TargetGoal::Classes { names, .. } if names.outputs() == 1 => {
+                names.names()[1..].to_vec()
+            }
             TargetGoal::Classes { names, .. } => names.names().to_vec(),
         }
     }
@@ -122,7 +129,11 @@ impl Blueprint {
         if let TargetGoal::Classes { names, rows, .. } = &mut self.goal
             && let Some(rows) = rows.get_mut(names.decide(targets))
         {
-            *rows = if come { *rows + 1 } else { rows.saturating_sub(1) };
+            *rows = if come {
+                *rows + 1
+            } else {
+                rows.saturating_sub(1)
+            };
         }
     }
 
@@ -139,11 +150,17 @@ impl Blueprint {
         if self.targets.is_empty() != (self.goal == TargetGoal::Nothing) {
             return Some("its target columns and what they mean do not go together");
         }
-        let is_from_texts =
-            matches!(self.layout, RowLayout::Dense32 | RowLayout::Encoded | RowLayout::WordIds);
+        let is_from_texts = matches!(
+            self.layout,
+            RowLayout::Dense32 | RowLayout::Encoded | RowLayout::WordIds
+        );
         match &self.texts {
-            None if is_from_texts => return Some("its rows were encoded, and nothing says from what"),
-            Some(texts) if texts.columns.is_empty() || !(1..=MOST_TOKENS).contains(&texts.max_tokens) => {
+            None if is_from_texts => {
+                return Some("its rows were encoded, and nothing says from what");
+            }
+            Some(texts)
+                if texts.columns.is_empty() || !(1..=MOST_TOKENS).contains(&texts.max_tokens) =>
+            {
                 return Some("what its encoder reads makes no sense");
             }
             Some(_) if self.classes().is_none() || self.first_index.is_some() => {
@@ -153,7 +170,8 @@ impl Blueprint {
         }
         let classes = self.class_count().unwrap_or(0);
         if let Some(applied) = &self.class_weights
-            && (applied.weights.len() != classes || !applied.weights.iter().all(|weight| *weight > 0.0))
+            && (applied.weights.len() != classes
+                || !applied.weights.iter().all(|weight| *weight > 0.0))
         {
             return Some("its classes and their weights do not go together");
         }
@@ -161,9 +179,11 @@ impl Blueprint {
             TargetGoal::Classes { names, rows, .. } if names.names().len() != rows.len() => {
                 Some("classes and their counts differ in number")
             }
-            TargetGoal::Classes { positive: Some(_), names, .. } if names.names().len() != 2 => {
-                Some("a positive class wants two classes")
-            }
+            TargetGoal::Classes {
+                positive: Some(_),
+                names,
+                ..
+            } if names.names().len() != 2 => Some("a positive class wants two classes"),
             _ => None,
         }
     }
@@ -181,7 +201,10 @@ impl Blueprint {
         };
         let listed = match asked {
             ClassWeight::Balanced => {
-                self.class_weights = Some(AppliedClassWeights { balanced: true, weights: balanced(rows) });
+                self.class_weights = Some(AppliedClassWeights {
+                    balanced: true,
+                    weights: balanced(rows),
+                });
                 return Ok(());
             }
             ClassWeight::Listed(listed) => listed,
@@ -190,18 +213,28 @@ impl Blueprint {
         for (class, weight) in listed {
             let key = class_key(class);
             let Some(at) = names.names().iter().position(|name| class_key(name) == key) else {
-                let what =
-                    format!("there is no class `{class}` to weigh; there are {}", names.names().join(", "));
+                let what = format!(
+                    "there is no class `{class}` to weigh; there are {}",
+                    names.names().join(", ")
+                );
                 return Err(Error::request(what, "name classes that the target has"));
             };
             if !(weight.is_finite() && *weight > 0.0) {
                 let value = weight.to_string();
                 let range = "above 0 and finite";
-                return Err(efface::Error::Parameter { name: "class weight", value, range }.into());
+                return Err(efface::Error::Parameter {
+                    name: "class weight",
+                    value,
+                    range,
+                }
+                .into());
             }
             weights[at] = *weight;
         }
-        self.class_weights = Some(AppliedClassWeights { balanced: false, weights });
+        self.class_weights = Some(AppliedClassWeights {
+            balanced: false,
+            weights,
+        });
         Ok(())
     }
 
@@ -213,13 +246,21 @@ impl Blueprint {
 
     /// Whether the weights of classes follow from the rows.
     pub(crate) fn is_balanced(&self) -> bool {
-        self.class_weights.as_ref().is_some_and(|applied| applied.balanced)
+        self.class_weights
+            .as_ref()
+            .is_some_and(|applied| applied.balanced)
     }
 
     /// Works balanced weights out again for the rows that are counted now; whether they are others.
     pub(crate) fn balance(&mut self) -> bool {
-        let TargetGoal::Classes { rows, .. } = &self.goal else { return false };
-        let Some(applied) = self.class_weights.as_mut().filter(|applied| applied.balanced) else {
+        let TargetGoal::Classes { rows, .. } = &self.goal else {
+            return false;
+        };
+        let Some(applied) = self
+            .class_weights
+            .as_mut()
+            .filter(|applied| applied.balanced)
+        else {
             return false;
         };
         let weights = balanced(rows);
@@ -264,23 +305,44 @@ pub(crate) fn class_key(text: &str) -> String {
 /// Whether a cell is a number but for a comma in the place of its point.
 pub(crate) fn has_decimal_comma(cell: &Cell) -> bool {
     match cell {
-        Cell::Text(text) => text.contains(',') && text.trim().replacen(',', ".", 1).parse::<f64>().is_ok(),
+        Cell::Text(text) => {
+            text.contains(',') && text.trim().replacen(',', ".", 1).parse::<f64>().is_ok()
+        }
         Cell::Missing | Cell::Number(_) => false,
     }
 }
 
 /// The finite number that a target or weight must be.
-pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<fn() -> Hint>) -> Result<f64> {
-    let fault = |problem, hint| Error::Cell { line, column: column.into(), problem, hint };
+pub(crate) fn finite(
+    cell: &Cell,
+    line: u64,
+    column: &str,
+    hint: Option<fn() -> Hint>,
+) -> Result<f64> {
+    let fault = |problem, hint| Error::Cell {
+        line,
+        column: column.into(),
+        problem,
+        hint,
+    };
     if matches!(cell, Cell::Missing) {
         return Err(fault("there is no value; every row needs one", None));
     }
     let value = number(cell).ok_or_else(|| {
-        let comma = || Hint::new("add {} where 3,14 is meant as a number").name(Setting::DecimalComma);
-        let hint = if has_decimal_comma(cell) { Some(comma()) } else { hint.map(|hint| hint()) };
+        let comma =
+            || Hint::new("add {} where 3,14 is meant as a number").name(Setting::DecimalComma);
+        let hint = if has_decimal_comma(cell) {
+            Some(comma())
+        } else {
+            hint.map(|hint| hint())
+        };
         fault("this is not a number", hint)
     })?;
-    if value.is_finite() { Ok(value) } else { Err(fault("this is not a finite number", None)) }
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(fault("this is not a finite number", None))
+    }
 }
 
 #[cfg(test)]
@@ -294,7 +356,10 @@ mod tests {
         assert_eq!(text(&Cell::Number(1.5)).as_deref(), Some("1.5"));
         assert_eq!(text(&Cell::Text("  ".into())), None);
         assert_eq!(class_key("4.0"), class_key(" 4"));
-        assert_ne!(class_key("12345678901234567"), class_key("12345678901234568"));
+        assert_ne!(
+            class_key("12345678901234567"),
+            class_key("12345678901234568")
+        );
         assert_eq!(class_key("nan"), "nan");
     }
 }

@@ -32,12 +32,18 @@ pub(crate) struct RowWeights {
 
 impl RowWeights {
     pub(crate) fn new(names: &Classes, weights: &[f64]) -> Self {
-        Self { names: names.clone(), weights: weights.to_vec() }
+        Self {
+            names: names.clone(),
+            weights: weights.to_vec(),
+        }
     }
 
     /// What a row with these targets counts for, beside its own weight.
     pub(crate) fn of(&self, targets: &[f64]) -> f64 {
-        self.weights.get(self.names.decide(targets)).copied().unwrap_or(1.0)
+        self.weights
+            .get(self.names.decide(targets))
+            .copied()
+            .unwrap_or(1.0)
     }
 
     /// Rows that count for what their classes do.

@@ -24,12 +24,21 @@ impl<R: RowStore> FeatureRows<R> {
     fn of(raw: R, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
         let encoder = encoder.filter(|encoder| !encoder.is_identity()).cloned();
         let is_beyond_memory = raw.is_beyond_memory();
-        Self { raw, encoder, weights: blueprint.row_weights(), is_beyond_memory }
+        Self {
+            raw,
+            encoder,
+            weights: blueprint.row_weights(),
+            is_beyond_memory,
+        }
     }
 }
 
 impl<'a> FeatureRows<StoreRows<'a>> {
-    pub(crate) fn new(raw: StoreRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
+    pub(crate) fn new(
+        raw: StoreRows<'a>,
+        encoder: Option<&Encoder>,
+        blueprint: &Blueprint,
+    ) -> Self {
         let mut rows = Self::of(raw, encoder, blueprint);
         // Levels of many columns may take more as features than they do in the file.
         rows.is_beyond_memory |= rows.raw.is_too_much(rows.width(), rows.is_sparse());
@@ -39,8 +48,15 @@ impl<'a> FeatureRows<StoreRows<'a>> {
 
 impl<'a> FeatureRows<ChangedRows<'a>> {
     /// The rows of a store after a change, where they are read by passes.
-    pub(crate) fn changed(raw: ChangedRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
-        Self { is_beyond_memory: true, ..Self::of(raw, encoder, blueprint) }
+    pub(crate) fn changed(
+        raw: ChangedRows<'a>,
+        encoder: Option<&Encoder>,
+        blueprint: &Blueprint,
+    ) -> Self {
+        Self {
+            is_beyond_memory: true,
+            ..Self::of(raw, encoder, blueprint)
+        }
     }
 }
 
@@ -50,7 +66,9 @@ impl<R: RowStore> RowStore for FeatureRows<R> {
     }
 
     fn width(&self) -> usize {
-        self.encoder.as_ref().map_or_else(|| self.raw.width(), Encoder::width)
+        self.encoder
+            .as_ref()
+            .map_or_else(|| self.raw.width(), Encoder::width)
     }
 
     fn outputs(&self) -> usize {
@@ -58,7 +76,9 @@ impl<R: RowStore> RowStore for FeatureRows<R> {
     }
 
     fn is_sparse(&self) -> bool {
-        self.encoder.as_ref().map_or_else(|| self.raw.is_sparse(), Encoder::is_sparse)
+        self.encoder
+            .as_ref()
+            .map_or_else(|| self.raw.is_sparse(), Encoder::is_sparse)
     }
 
     fn holds_word_ids(&self) -> bool {
@@ -70,16 +90,33 @@ impl<R: RowStore> RowStore for FeatureRows<R> {
     }
 
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
-        let factor = |row: &RowView<'_>| self.weights.as_ref().map_or(1.0, |weights| weights.of(row.targets));
+        let factor = |row: &RowView<'_>| {
+            self.weights
+                .as_ref()
+                .map_or(1.0, |weights| weights.of(row.targets))
+        };
         let Some(encoder) = &self.encoder else {
-            return self
-                .raw
-                .visit(ids, &mut |at, row| see(at, RowView { weight: row.weight * factor(&row), ..row }));
+            return self.raw.visit(ids, &mut |at, row| {
+                see(
+                    at,
+                    RowView {
+                        weight: row.weight * factor(&row),
+                        ..row
+                    },
+                )
+            });
         };
         let mut features = encoder.feature_row();
         self.raw.visit(ids, &mut |at, row| {
             let features = features.of(encoder, row.features);
-            see(at, RowView { features, weight: row.weight * factor(&row), ..row });
+            see(
+                at,
+                RowView {
+                    features,
+                    weight: row.weight * factor(&row),
+                    ..row
+                },
+            );
         })
     }
 
@@ -89,7 +126,11 @@ impl<R: RowStore> RowStore for FeatureRows<R> {
 
     fn each_block(&self, see: &mut dyn FnMut(&Rows) -> efface::Result<()>) -> efface::Result<()> {
         self.raw.each_block(&mut |block| {
-            see(&*seen(Cow::Borrowed(block), self.encoder.as_ref(), self.weights.as_ref())?)
+            see(&*seen(
+                Cow::Borrowed(block),
+                self.encoder.as_ref(),
+                self.weights.as_ref(),
+            )?)
         })
     }
 
@@ -101,7 +142,11 @@ impl<R: RowStore> RowStore for FeatureRows<R> {
         if self.is_beyond_memory {
             return Err(efface::Error::BeyondMemory { rows: self.len() });
         }
-        seen(self.raw.all()?, self.encoder.as_ref(), self.weights.as_ref())
+        seen(
+            self.raw.all()?,
+            self.encoder.as_ref(),
+            self.weights.as_ref(),
+        )
     }
 }
 
@@ -112,7 +157,11 @@ pub(crate) fn features<'a>(
     blueprint: &Blueprint,
 ) -> efface::Result<Cow<'a, Rows>> {
     let encoder = encoder.filter(|encoder| !encoder.is_identity());
-    seen(Cow::Borrowed(raw), encoder, blueprint.row_weights().as_ref())
+    seen(
+        Cow::Borrowed(raw),
+        encoder,
+        blueprint.row_weights().as_ref(),
+    )
 }
 
 fn seen<'a>(
@@ -133,12 +182,19 @@ fn seen<'a>(
 /// The hash of what a row says, without its id and subject. Names count and not their places, so that a row which comes back
 /// is known although the names that it alone held have places of their own again.
 pub(crate) fn substance(encoder: Option<&Encoder>, shape: RowShape, row: &OutgoingRow<'_>) -> Hash {
-    let Some(encoder) = encoder else { return substance_of(shape, row) };
+    let Some(encoder) = encoder else {
+        return substance_of(shape, row);
+    };
     let (fixed, named) = encoder.content_of(&row.features.entries());
     let (columns, values): (Vec<u32>, Vec<f64>) = fixed.into_iter().unzip();
     let features = RowRef::Sparse64(&columns, &values);
-    let shape = RowShape { layout: RowLayout::Sparse64, ..shape };
-    let mut bytes = substance_of(shape, &OutgoingRow { features, ..*row }).0.to_vec();
+    let shape = RowShape {
+        layout: RowLayout::Sparse64,
+        ..shape
+    };
+    let mut bytes = substance_of(shape, &OutgoingRow { features, ..*row })
+        .0
+        .to_vec();
     bytes.extend_from_slice(&named);
     sha256(&bytes)
 }

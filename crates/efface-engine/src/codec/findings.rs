@@ -50,7 +50,8 @@ impl MethodFindings {
     /// Also says that dead columns were cleared on request.
     pub(crate) fn with_cleared(mut self, clear_dead_columns: bool) -> Self {
         if clear_dead_columns {
-            self.settings.insert("clear_dead_columns".into(), true.into());
+            self.settings
+                .insert("clear_dead_columns".into(), true.into());
         }
         self
     }
@@ -65,7 +66,9 @@ fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_recei
             None => efface_receipt::ReceiptClaim::Approximate {},
         },
         (Claim::Certified { .. }, Some(c))
-            if [c.noise, c.budget, c.used, c.left].iter().all(|n| n.is_finite() && *n >= 0.0) =>
+            if [c.noise, c.budget, c.used, c.left]
+                .iter()
+                .all(|n| n.is_finite() && *n >= 0.0) =>
         {
             efface_receipt::ReceiptClaim::Certified {
                 epsilon: c.epsilon,
@@ -128,6 +131,9 @@ mod tests {
         let mut value = serde_json::json!({"seed": u64::MAX, "k": 3, "list": [u64::MAX]});
         narrow(&mut value);
         let text = "18446744073709551615";
-        assert_eq!(value, serde_json::json!({"seed": text, "k": 3, "list": [text]}));
+        assert_eq!(
+            value,
+            serde_json::json!({"seed": text, "k": 3, "list": [text]})
+        );
     }
 }

@@ -43,13 +43,18 @@ pub(crate) fn of_rows(
     let is_weighted = blueprint.weight.is_some() && !has_components;
     let mut sums = KeptSums::new(encoder, outputs, groups, is_weighted).ok()?;
     // Numbers that cannot be summed leave a model without sums, whose changes read rows.
-    put(&mut sums, encoder, blueprint, false, |see| rows.iter().for_each(see)).ok()?;
+    put(&mut sums, encoder, blueprint, false, |see| {
+        rows.iter().for_each(see)
+    })
+    .ok()?;
     Some(sums)
 }
 
 /// Whether a model follows from the sums of its rows.
 pub(crate) fn follows_sums(model: &Model) -> bool {
-    model.get::<RidgeModel>().is_some_and(|ridge| matches!(ridge.form(), Form::Factor | Form::Inverse))
+    model
+        .get::<RidgeModel>()
+        .is_some_and(|ridge| matches!(ridge.form(), Form::Factor | Form::Inverse))
 }
 
 /// The sums after a change; None where they cannot follow it.
@@ -60,11 +65,14 @@ pub(crate) fn changed(
     (rows, gone): (&dyn RowStore, &[RowId]),
     new: Option<&Rows>,
 ) -> Option<KeptSums> {
-    let arrivals = |see: &mut dyn FnMut(RowView<'_>)| new.iter().flat_map(|new| new.iter()).for_each(see);
+    let arrivals =
+        |see: &mut dyn FnMut(RowView<'_>)| new.iter().flat_map(|new| new.iter()).for_each(see);
     put(&mut sums, encoder, blueprint, false, arrivals).ok()?;
     let mut visited = Ok(());
-    put(&mut sums, encoder, blueprint, true, |see| visited = rows.visit(gone, &mut |_, row| see(row)))
-        .ok()?;
+    put(&mut sums, encoder, blueprint, true, |see| {
+        visited = rows.visit(gone, &mut |_, row| see(row))
+    })
+    .ok()?;
     visited.ok().map(|()| sums)
 }
 

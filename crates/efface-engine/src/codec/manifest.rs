@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::codec::blueprint::Blueprint;
 use crate::codec::network_info::NetworkInfo;
 use crate::file::{
-    ArrayHead, DirectoryHead, FileFault, FileSalt, ListRoots, RowDigest, RowDirectory, RowOutline, damaged,
-    meta, schema,
+    ArrayHead, DirectoryHead, FileFault, FileSalt, ListRoots, RowDigest, RowDirectory, RowOutline,
+    damaged, meta, schema,
 };
 use crate::ledger::{LedgerHead, ModelState, PolicyState, ReceiptLog};
 
@@ -142,7 +142,12 @@ pub(crate) enum StateKind {
 
 impl Manifest {
     /// The manifest of a new file, without rows and arrays.
-    pub(crate) fn new(salt: FileSalt, blueprint: Blueprint, model: ModelHead, ledger: LedgerHead) -> Self {
+    pub(crate) fn new(
+        salt: FileSalt,
+        blueprint: Blueprint,
+        model: ModelHead,
+        ledger: LedgerHead,
+    ) -> Self {
         let now = crate::clock::now();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -189,13 +194,19 @@ impl Manifest {
             rows: self.rows,
             weighted: self.blueprint.weight.is_some(),
             roots: self.listed,
-            hidden: self.waiting.as_ref().map_or_else(BTreeMap::new, |queue| queue.rows.clone()),
+            hidden: self
+                .waiting
+                .as_ref()
+                .map_or_else(BTreeMap::new, |queue| queue.rows.clone()),
         }
     }
 
     /// The list of rows as this manifest knows it.
     pub(crate) fn directory<'a>(&self, connection: &'a ModelConnection) -> RowDirectory<'a> {
-        let head = DirectoryHead { rows: self.rows, roots: self.listed };
+        let head = DirectoryHead {
+            rows: self.rows,
+            roots: self.listed,
+        };
         RowDirectory::new(connection, self.salt(), head)
     }
 
@@ -207,13 +218,21 @@ impl Manifest {
 
     pub(crate) fn load(connection: &ModelConnection) -> Result<Self, FileFault> {
         schema::check(connection)?;
-        let Some(bytes) = meta::read(connection, MANIFEST)? else { return damaged("it has no manifest") };
+        let Some(bytes) = meta::read(connection, MANIFEST)? else {
+            return damaged("it has no manifest");
+        };
         let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
             return damaged("its manifest cannot be read");
         };
         ReceiptLog(connection).check_seal(&manifest.ledger, &sha256(&bytes))?;
         // More clusters than rows cannot have been fitted, and would be believed before the model is read.
-        if manifest.model.recipe.describe().clusters.is_some_and(|clusters| clusters as u64 > manifest.rows) {
+        if manifest
+            .model
+            .recipe
+            .describe()
+            .clusters
+            .is_some_and(|clusters| clusters as u64 > manifest.rows)
+        {
             return damaged("it has more clusters than rows");
         }
         if let Some(waiting) = &manifest.waiting
@@ -236,7 +255,9 @@ impl Manifest {
         connection: &ModelConnection,
         signer: &dyn ReceiptSigner,
     ) -> Result<(), FileFault> {
-        let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
+        let Ok(bytes) = serde_json::to_vec(self) else {
+            return damaged("its manifest cannot be written");
+        };
         meta::write(connection, MANIFEST, &bytes)?;
         ReceiptLog(connection).seal(&self.ledger, &sha256(&bytes), signer)
     }

@@ -6,7 +6,8 @@ use efface::features::{Encoder, KeptSums};
 use efface::models::{ModelScorer, RowsBeside};
 use efface::state::UNIT_ARRAYS;
 use efface::{
-    Amend, Evidence, Form, Model, ModelState, NotCovered, Recipe, RidgeState, ShardRecipe, Sisa, StateArray,
+    Amend, Evidence, Form, Model, ModelState, NotCovered, Recipe, RidgeState, ShardRecipe, Sisa,
+    StateArray,
 };
 use efface_nn::NetworkRecipe;
 
@@ -31,7 +32,11 @@ pub(crate) fn state_head(model: &Model, state: &ModelState) -> StateHead {
     };
     StateHead {
         family: state.family,
-        arrays: state.arrays.iter().map(|(name, array)| (name.clone(), kind(array))).collect(),
+        arrays: state
+            .arrays
+            .iter()
+            .map(|(name, array)| (name.clone(), kind(array)))
+            .collect(),
         refactorisations: model.refactorisations(),
     }
 }
@@ -45,9 +50,16 @@ pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> Mod
         bound: known(evidence.bound),
         relative_bound: known(evidence.relative_bound),
         certificate: evidence.certificate.clone().filter(|c| {
-            [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left].iter().all(|value| value.is_finite())
+            [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left]
+                .iter()
+                .all(|value| value.is_finite())
         }),
-        left_behind: evidence.not_covered.iter().chain(&evidence.kept_beside).cloned().collect(),
+        left_behind: evidence
+            .not_covered
+            .iter()
+            .chain(&evidence.kept_beside)
+            .cloned()
+            .collect(),
     }
 }
 
@@ -65,13 +77,23 @@ pub(crate) fn save(
     let Ok(sums) = sums.map(KeptSums::to_bytes).transpose() else {
         return damaged("its sums cannot be written");
     };
-    let mut list = vec![StoredArray::Bytes(head_name(state.arrays.len()), &state.head)];
+    let mut list = vec![StoredArray::Bytes(
+        head_name(state.arrays.len()),
+        &state.head,
+    )];
     list.extend(state.arrays.iter().map(|(name, array)| match array {
         StateArray::Numbers(values) => StoredArray::Numbers(name, values),
         StateArray::Counts(values) => StoredArray::Counts(name, values),
     }));
-    list.extend(words.as_deref().map(|words| StoredArray::Bytes("encoder", words)));
-    list.extend(sums.as_deref().map(|sums| StoredArray::Bytes(kept_sums::ARRAY, sums)));
+    list.extend(
+        words
+            .as_deref()
+            .map(|words| StoredArray::Bytes("encoder", words)),
+    );
+    list.extend(
+        sums.as_deref()
+            .map(|sums| StoredArray::Bytes(kept_sums::ARRAY, sums)),
+    );
     parts::save(connection, &list, old)
 }
 
@@ -111,11 +133,19 @@ fn read_state(
 ) -> std::result::Result<ModelState, FileFault> {
     let StateHead { family, arrays, .. } = &manifest.model.state;
     let head = parts::bytes(connection, &manifest.parts, head_name(arrays.len()))?;
-    let mut state = ModelState { family: *family, head, arrays: Vec::new() };
+    let mut state = ModelState {
+        family: *family,
+        head,
+        arrays: Vec::new(),
+    };
     for (name, kind) in arrays.iter().filter(|(name, _)| wanted(name)) {
         let array = match kind {
-            StateKind::Numbers => StateArray::Numbers(parts::numbers(connection, &manifest.parts, name)?),
-            StateKind::Counts => StateArray::Counts(parts::counts(connection, &manifest.parts, name)?),
+            StateKind::Numbers => {
+                StateArray::Numbers(parts::numbers(connection, &manifest.parts, name)?)
+            }
+            StateKind::Counts => {
+                StateArray::Counts(parts::counts(connection, &manifest.parts, name)?)
+            }
         };
         state.arrays.push((name.clone(), array));
     }
@@ -144,18 +174,28 @@ pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Model> {
 
 /// The recipe of the model as it is stored. That of networks in shards holds their words as well, which are an array of the file.
 fn recipe(store: &ModelStore, manifest: &Manifest) -> Result<Recipe> {
-    let Some(shards) = manifest.network.as_ref().and_then(|network| network.shards.as_ref()) else {
+    let Some(shards) = manifest
+        .network
+        .as_ref()
+        .and_then(|network| network.shards.as_ref())
+    else {
         return Ok(manifest.model.recipe.clone());
     };
     let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, "backbone"))?;
     let (network, _) = NetworkRecipe::from_bytes(&bytes)?;
     let sisa = Sisa::new(ShardRecipe::new(network)?, shards.shards, shards.slices);
-    Ok(sisa.seed(shards.seed).aggregation(shards.aggregation).into())
+    Ok(sisa
+        .seed(shards.seed)
+        .aggregation(shards.aggregation)
+        .into())
 }
 
 /// Whether every shard is a network of its own.
 fn in_shards(manifest: &Manifest) -> bool {
-    manifest.network.as_ref().is_some_and(|network| network.shards.is_some())
+    manifest
+        .network
+        .as_ref()
+        .is_some_and(|network| network.shards.is_some())
 }
 
 /// What scores rows, from the arrays that scores need and no others.
@@ -200,14 +240,23 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &Model) -> Result<()> {
         "its model has another width than its rows"
     } else if model.rows() as u64 != manifest.rows && manifest.waiting.is_none() {
         "its model stands for another number of rows"
-    } else if model.classes().is_some_and(|found| Some(found) != blueprint.class_count()) {
+    } else if model
+        .classes()
+        .is_some_and(|found| Some(found) != blueprint.class_count())
+    {
         "its model has another number of classes"
-    } else if model.outputs().is_some_and(|outputs| outputs != blueprint.outputs()) {
+    } else if model
+        .outputs()
+        .is_some_and(|outputs| outputs != blueprint.outputs())
+    {
         "its model has another number of outputs than its rows"
     } else {
         return Ok(());
     };
-    Err(Error::Damaged { path: store.path().to_owned(), what: what.into() })
+    Err(Error::Damaged {
+        path: store.path().to_owned(),
+        what: what.into(),
+    })
 }
 
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
@@ -217,8 +266,13 @@ pub(crate) fn settle(model: &mut Model, evidence: &mut Evidence) -> Result<Model
     let state = model.to_state()?;
     // Of what was computed beforehand, what comes first was in the file; a factor was, where the state has one, and was made for
     // this change otherwise.
-    let has_factor = state.arrays.iter().any(|(name, array)| name == "factor" && array.bytes() > 0);
-    evidence.precomputed.truncate(if has_factor { 2 } else { 1 });
+    let has_factor = state
+        .arrays
+        .iter()
+        .any(|(name, array)| name == "factor" && array.bytes() > 0);
+    evidence
+        .precomputed
+        .truncate(if has_factor { 2 } else { 1 });
     Ok(state)
 }
 
@@ -256,7 +310,10 @@ pub(crate) fn left_behind(
     }
     if let Some(waiting) = &manifest.waiting {
         // The words of a network are its encoder's, and a settle leaves those alone.
-        found.push(NotCovered::AwaitingSettle { rows: waiting.rows.len(), words: encoder.is_some() });
+        found.push(NotCovered::AwaitingSettle {
+            rows: waiting.rows.len(),
+            words: encoder.is_some(),
+        });
     }
     if manifest.forgotten > 0 {
         found.extend([NotCovered::ForgottenIds, NotCovered::StorageBlocks]);

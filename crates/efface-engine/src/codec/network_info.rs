@@ -104,10 +104,13 @@ impl NetworkInfo {
     pub(crate) fn not_covered(&self) -> Vec<NotCovered> {
         match &self.encoder {
             // Every shard reads the same words, so that training some or all of them leaves the list as it is.
-            EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => {
-                (!vectors.public).then_some(NotCovered::ShardWords).into_iter().collect()
+            EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => (!vectors.public)
+                .then_some(NotCovered::ShardWords)
+                .into_iter()
+                .collect(),
+            EncoderInfo::Lstm { steps, vectors, .. } => {
+                efface_nn::not_covered(*steps, vectors.public)
             }
-            EncoderInfo::Lstm { steps, vectors, .. } => efface_nn::not_covered(*steps, vectors.public),
             EncoderInfo::MiniLm { .. } => Vec::new(),
         }
     }

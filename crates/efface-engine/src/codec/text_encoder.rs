@@ -31,9 +31,16 @@ pub(crate) fn open(
     manifest: &Manifest,
     folder: Option<&Path>,
 ) -> Result<Option<TextEncoder>> {
-    let Some(network) = &manifest.network else { return Ok(None) };
+    let Some(network) = &manifest.network else {
+        return Ok(None);
+    };
     let read = || store.with(|connection| parts::bytes(connection, &manifest.parts, PART));
-    let stored = StoredEncoder { network, width: manifest.blueprint.width, path: store.path(), folder };
+    let stored = StoredEncoder {
+        network,
+        width: manifest.blueprint.width,
+        path: store.path(),
+        folder,
+    };
     stored.read(read).map(Some)
 }
 
@@ -51,13 +58,21 @@ pub(crate) struct StoredEncoder<'a> {
 impl StoredEncoder<'_> {
     /// Reads it from the bytes of the model, or from its own folder.
     pub(crate) fn read(&self, bytes: impl FnOnce() -> Result<Vec<u8>>) -> Result<TextEncoder> {
-        let Self { network, width: wanted, path, folder } = *self;
-        let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
+        let Self {
+            network,
+            width: wanted,
+            path,
+            folder,
+        } = *self;
+        let damaged = |what: String| Error::Damaged {
+            path: path.to_owned(),
+            what,
+        };
         let told = |error: efface_nn::Error| damaged(format!("its encoder: {error}"));
         Ok(match &network.encoder {
-            EncoderInfo::Lstm { .. } if network.shards.is_some() => {
-                TextEncoder::Words(Box::new(NetworkRecipe::from_bytes(&bytes()?).map_err(told)?.0))
-            }
+            EncoderInfo::Lstm { .. } if network.shards.is_some() => TextEncoder::Words(Box::new(
+                NetworkRecipe::from_bytes(&bytes()?).map_err(told)?.0,
+            )),
             EncoderInfo::Lstm { .. } => {
                 let backbone = Backbone::from_bytes(&bytes()?).map_err(told)?;
                 let found = backbone.width();
@@ -68,7 +83,11 @@ impl StoredEncoder<'_> {
                 }
                 TextEncoder::Lstm(Box::new(backbone))
             }
-            EncoderInfo::MiniLm { folder: remembered, fingerprint, .. } => {
+            EncoderInfo::MiniLm {
+                folder: remembered,
+                fingerprint,
+                ..
+            } => {
                 let folder = folder.unwrap_or(remembered);
                 let encoder = MiniLm::open(folder)?.with_max_tokens(network.max_tokens)?;
                 if encoder.fingerprint() != fingerprint {
@@ -105,7 +124,11 @@ impl TextEncoder {
             Self::Words(recipe) => recipe.embedding.public,
             Self::MiniLm(_) => true,
         };
-        if public { 0 } else { ids.iter().filter(|id| **id == UNKNOWN).count() as u64 }
+        if public {
+            0
+        } else {
+            ids.iter().filter(|id| **id == UNKNOWN).count() as u64
+        }
     }
 
     /// What a model reads of rows of ids.
@@ -125,18 +148,27 @@ impl TextEncoder {
     }
 
     /// Rows of ids as the model has them, and the words that the file keeps beside their features.
-    pub(crate) fn rows(&self, ids: &Rows, progress: &dyn Progress) -> Result<(Rows, Vec<Vec<u32>>)> {
+    pub(crate) fn rows(
+        &self,
+        ids: &Rows,
+        progress: &dyn Progress,
+    ) -> Result<(Rows, Vec<Vec<u32>>)> {
         let kept = match self {
             Self::Lstm(_) => word_lists(ids)?,
             Self::Words(_) | Self::MiniLm(_) => Vec::new(),
         };
-        Ok((encoded_rows(ids, self.features(ids.table().into_owned(), progress)?)?, kept))
+        Ok((
+            encoded_rows(ids, self.features(ids.table().into_owned(), progress)?)?,
+            kept,
+        ))
     }
 }
 
 /// The word ids of every row.
 pub(crate) fn word_lists(rows: &Rows) -> Result<Vec<Vec<u32>>> {
-    rows.iter().map(|view| Ok(view.features.word_ids()?.to_vec())).collect()
+    rows.iter()
+        .map(|view| Ok(view.features.word_ids()?.to_vec()))
+        .collect()
 }
 
 fn words(embedding: &efface_nn::Embedding, text: &str, most: usize) -> (Vec<u32>, bool) {

@@ -94,7 +94,9 @@ pub enum Error {
         hint: Option<Hint>,
     },
     /// Two rows of a file carry one id.
-    #[error("row {id} occurs twice, on lines {first} and {second}; every row needs an id of its own")]
+    #[error(
+        "row {id} occurs twice, on lines {first} and {second}; every row needs an id of its own"
+    )]
     RepeatedId {
         /// The id.
         id: String,
@@ -174,7 +176,9 @@ pub enum Error {
         value: String,
     },
     /// Rows without ids of their own cannot be corrected from a file.
-    #[error("this model was fitted without an id column, so a file cannot say which rows it corrects")]
+    #[error(
+        "this model was fitted without an id column, so a file cannot say which rows it corrects"
+    )]
     NoIds,
     /// The output is there already.
     #[error("{} exists already", path.display())]
@@ -263,13 +267,17 @@ pub enum Error {
         more: u64,
     },
     /// The policy asks for witnesses of the log who have not signed its head.
-    #[error("the policy of this model publishes nothing that its witnesses have not seen: {problem}")]
+    #[error(
+        "the policy of this model publishes nothing that its witnesses have not seen: {problem}"
+    )]
     Unwitnessed {
         /// What is wrong.
         problem: String,
     },
     /// A policy that protects forgotten rows less than the usual one, without the word for it.
-    #[error("{gives_up} lets whoever holds two versions compute the rows that were forgotten in between")]
+    #[error(
+        "{gives_up} lets whoever holds two versions compute the rows that were forgotten in between"
+    )]
     Exposes {
         /// What the change would do.
         gives_up: String,
@@ -377,26 +385,43 @@ pub enum ErrorKind {
 impl Error {
     /// An error of the operating system about a file.
     pub fn io(path: impl AsRef<Path>, cause: std::io::Error) -> Self {
-        Self::Io { path: path.as_ref().to_owned(), cause }
+        Self::Io {
+            path: path.as_ref().to_owned(),
+            cause,
+        }
     }
 
     pub(crate) fn request(what: impl Into<String>, hint: impl Into<Hint>) -> Self {
-        Self::Request { what: what.into(), hint: Some(hint.into()) }
+        Self::Request {
+            what: what.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     /// A copy of this error, for another request of the group that failed with it.
     pub(crate) fn again(&self) -> Self {
         match self {
             Self::Locked { path } => Self::Locked { path: path.clone() },
-            Self::Damaged { path, what } => Self::Damaged { path: path.clone(), what: what.clone() },
-            Self::Key { path, problem } => Self::Key { path: path.clone(), problem: problem.clone() },
-            Self::UnknownMethod { name, known } => {
-                Self::UnknownMethod { name: name.clone(), known: known.clone() }
-            }
-            Self::Io { path, cause } => {
-                Self::Io { path: path.clone(), cause: std::io::Error::new(cause.kind(), cause.to_string()) }
-            }
-            other => Self::Request { what: other.to_string(), hint: None },
+            Self::Damaged { path, what } => Self::Damaged {
+                path: path.clone(),
+                what: what.clone(),
+            },
+            Self::Key { path, problem } => Self::Key {
+                path: path.clone(),
+                problem: problem.clone(),
+            },
+            Self::UnknownMethod { name, known } => Self::UnknownMethod {
+                name: name.clone(),
+                known: known.clone(),
+            },
+            Self::Io { path, cause } => Self::Io {
+                path: path.clone(),
+                cause: std::io::Error::new(cause.kind(), cause.to_string()),
+            },
+            other => Self::Request {
+                what: other.to_string(),
+                hint: None,
+            },
         }
     }
 
@@ -447,7 +472,9 @@ impl Error {
             Self::Core(error) => core_kind(error),
             Self::Network(error) => match error.as_ref() {
                 efface_nn::Error::Setting { .. } => ErrorKind::Usage,
-                efface_nn::Error::Vectors { .. } | efface_nn::Error::NoKnownWord { .. } => ErrorKind::Data,
+                efface_nn::Error::Vectors { .. } | efface_nn::Error::NoKnownWord { .. } => {
+                    ErrorKind::Data
+                }
                 efface_nn::Error::Damaged(_) => ErrorKind::BadModel,
                 _ => ErrorKind::Refused,
             },
@@ -495,7 +522,9 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
         | efface::Error::NotFinite { .. } => ErrorKind::Data,
         efface::Error::Damaged(_) => ErrorKind::BadModel,
         efface::Error::Feature(error) => match error {
-            FeatureError::UnknownColumn { .. } | FeatureError::MissingColumn { .. } => ErrorKind::NotFound,
+            FeatureError::UnknownColumn { .. } | FeatureError::MissingColumn { .. } => {
+                ErrorKind::NotFound
+            }
             FeatureError::ConflictingColumn { .. }
             | FeatureError::NoFeatures
             | FeatureError::EmptyWord { .. }

@@ -98,10 +98,17 @@ impl ModelConnection {
             FileCipher::Locked(_) => return Err(FileFault::Sealed),
             FileCipher::Sealed(cipher) => cipher,
         };
-        let nonce = *random_bytes::<NONCE>().map_err(|error| FileFault::Damaged(error.to_string()))?;
+        let nonce =
+            *random_bytes::<NONCE>().map_err(|error| FileFault::Damaged(error.to_string()))?;
         let mut sealed = bytes.to_vec();
-        if cipher.encrypt_in_place(&XNonce::from(nonce), &place.name(), &mut sealed).is_err() {
-            return damaged(format!("number {} of `{}` cannot be sealed", place.number, place.table));
+        if cipher
+            .encrypt_in_place(&XNonce::from(nonce), &place.name(), &mut sealed)
+            .is_err()
+        {
+            return damaged(format!(
+                "number {} of `{}` cannot be sealed",
+                place.number, place.table
+            ));
         }
         sealed.extend(nonce);
         Ok(Cow::Owned(sealed))
@@ -118,11 +125,15 @@ impl ModelConnection {
             FileCipher::Locked(_) => return Err(FileFault::Sealed),
             FileCipher::Sealed(cipher) => cipher,
         };
-        let opened = bytes.split_last_chunk::<NONCE>().and_then(|(sealed, nonce)| {
-            let mut opened = sealed.to_vec();
-            cipher.decrypt_in_place(&XNonce::from(*nonce), &place.name(), &mut opened).ok()?;
-            Some(Cow::Owned(opened))
-        });
+        let opened = bytes
+            .split_last_chunk::<NONCE>()
+            .and_then(|(sealed, nonce)| {
+                let mut opened = sealed.to_vec();
+                cipher
+                    .decrypt_in_place(&XNonce::from(*nonce), &place.name(), &mut opened)
+                    .ok()?;
+                Some(Cow::Owned(opened))
+            });
         match opened {
             Some(opened) => Ok(opened),
             None => damaged(format!(
@@ -138,19 +149,37 @@ mod tests {
     use super::*;
 
     fn connection(cipher: FileCipher) -> ModelConnection {
-        ModelConnection { sqlite: Connection::open_in_memory().unwrap(), cipher }
+        ModelConnection {
+            sqlite: Connection::open_in_memory().unwrap(),
+            cipher,
+        }
     }
 
     #[test]
     fn a_sealed_value_opens_in_its_place_alone() {
         let key = DataKey::new(random_bytes::<32>().unwrap());
         let sealed = connection((&key).into());
-        let place = SealedPlace { table: "rows", number: 7 };
+        let place = SealedPlace {
+            table: "rows",
+            number: 7,
+        };
         let bytes = sealed.seal(place, b"four and twenty").unwrap().into_owned();
         assert!(!bytes.windows(4).any(|part| part == b"four"));
-        assert_ne!(bytes, sealed.seal(place, b"four and twenty").unwrap().into_owned());
+        assert_ne!(
+            bytes,
+            sealed.seal(place, b"four and twenty").unwrap().into_owned()
+        );
         assert_eq!(&*sealed.unseal(place, &bytes).unwrap(), b"four and twenty");
-        for other in [SealedPlace { table: "rows", number: 8 }, SealedPlace { table: "parts", number: 7 }] {
+        for other in [
+            SealedPlace {
+                table: "rows",
+                number: 8,
+            },
+            SealedPlace {
+                table: "parts",
+                number: 7,
+            },
+        ] {
             assert!(sealed.unseal(other, &bytes).is_err());
         }
         for at in 0..bytes.len() {
@@ -162,7 +191,13 @@ mod tests {
         let other = connection((&DataKey::new(random_bytes::<32>().unwrap())).into());
         assert!(other.unseal(place, &bytes).is_err());
         let locked = connection(FileCipher::Locked(key.check()));
-        assert!(matches!(locked.unseal(place, &bytes), Err(FileFault::Sealed)));
-        assert!(matches!(locked.seal(place, b"four"), Err(FileFault::Sealed)));
+        assert!(matches!(
+            locked.unseal(place, &bytes),
+            Err(FileFault::Sealed)
+        ));
+        assert!(matches!(
+            locked.seal(place, b"four"),
+            Err(FileFault::Sealed)
+        ));
     }
 }

@@ -68,8 +68,13 @@ impl TreeTop {
     }
 
     fn new(height: u32, top: &Hash) -> Self {
-        let digest = Sha256::new().chain_update(b"efface hash tree v1\0").chain_update(height.to_be_bytes());
-        Self { height, root: Hash(digest.chain_update(top.as_bytes()).finalize().into()) }
+        let digest = Sha256::new()
+            .chain_update(b"efface hash tree v1\0")
+            .chain_update(height.to_be_bytes());
+        Self {
+            height,
+            root: Hash(digest.chain_update(top.as_bytes()).finalize().into()),
+        }
     }
 
     /// Pieces that a tree of this height can hold; None where it is higher than any tree.
@@ -91,7 +96,12 @@ pub(crate) struct HashTree {
 
 impl HashTree {
     pub(crate) fn new(table: HashedTable, top: TreeTop) -> Self {
-        Self { table, top, trusted: HashSet::new(), pending: BTreeMap::new() }
+        Self {
+            table,
+            top,
+            trusted: HashSet::new(),
+            pending: BTreeMap::new(),
+        }
     }
 
     /// Refuses a piece that is not the one under the root; its hash is that of zeros where there must be none.
@@ -101,7 +111,11 @@ impl HashTree {
         piece: u64,
         hash: &Hash,
     ) -> Result<(), FileFault> {
-        if self.stored(connection, piece)? == *hash { Ok(()) } else { self.altered() }
+        if self.stored(connection, piece)? == *hash {
+            Ok(())
+        } else {
+            self.altered()
+        }
     }
 
     /// The hash of a piece, which leads to the root.
@@ -109,13 +123,19 @@ impl HashTree {
         if let Some(hash) = self.pending.get(&piece) {
             return Ok(*hash);
         }
-        let Some(room) = self.top.room() else { return self.altered() };
+        let Some(room) = self.top.room() else {
+            return self.altered();
+        };
         if piece >= room {
             return Ok(NOTHING);
         }
         if self.top.height == 0 {
             // Nothing, or a tree whose root says otherwise.
-            return if self.top == TreeTop::empty() { Ok(NOTHING) } else { self.altered() };
+            return if self.top == TreeTop::empty() {
+                Ok(NOTHING)
+            } else {
+                self.altered()
+            };
         }
         let branch = self.trusted_branch(connection, 0, piece / FAN_OUT)?;
         Ok(child(&branch, piece % FAN_OUT))
@@ -153,9 +173,18 @@ impl HashTree {
     }
 
     /// Gives a piece another hash. It must have been checked before.
-    pub(crate) fn set(&mut self, connection: &Connection, piece: u64, hash: Hash) -> Result<(), FileFault> {
+    pub(crate) fn set(
+        &mut self,
+        connection: &Connection,
+        piece: u64,
+        hash: Hash,
+    ) -> Result<(), FileFault> {
         self.pending.insert(piece, hash);
-        if self.pending.len() >= PENDING { self.write(connection) } else { Ok(()) }
+        if self.pending.len() >= PENDING {
+            self.write(connection)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes what changed; gives the tree as it is then.
@@ -165,7 +194,9 @@ impl HashTree {
     }
 
     fn write(&mut self, connection: &Connection) -> Result<(), FileFault> {
-        let Some((&last, _)) = self.pending.last_key_value() else { return Ok(()) };
+        let Some((&last, _)) = self.pending.last_key_value() else {
+            return Ok(());
+        };
         self.grow(connection, last)?;
         let mut changed = std::mem::take(&mut self.pending);
         for level in 0..self.top.height {
@@ -233,7 +264,9 @@ impl HashTree {
                 return self.altered();
             }
             if branch < self.key(1, 0) {
-                let Some(rest) = given.checked_sub(children) else { return self.altered() };
+                let Some(rest) = given.checked_sub(children) else {
+                    return self.altered();
+                };
                 given = rest;
             }
         }
@@ -249,11 +282,17 @@ impl HashTree {
         self.table.first_branch() | u64::from(level) << 48 | index
     }
 
-    fn read(&self, connection: &Connection, level: u32, index: u64) -> Result<[u8; BRANCH], FileFault> {
+    fn read(
+        &self,
+        connection: &Connection,
+        level: u32,
+        index: u64,
+    ) -> Result<[u8; BRANCH], FileFault> {
         let sql = r#"SELECT hashes FROM "branches" WHERE branch = ?1"#;
         let mut statement = connection.prepare_cached(sql)?;
-        let found: Option<Vec<u8>> =
-            statement.query_row([self.key(level, index)], |row| row.get(0)).optional()?;
+        let found: Option<Vec<u8>> = statement
+            .query_row([self.key(level, index)], |row| row.get(0))
+            .optional()?;
         match found.map(|bytes| bytes.try_into()) {
             None => Ok([0; BRANCH]),
             Some(Ok(branch)) => Ok(branch),
@@ -268,9 +307,10 @@ impl HashTree {
         index: u64,
         branch: &[u8; BRANCH],
     ) -> Result<(), FileFault> {
-        let sql =
-            r#"INSERT INTO "branches" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET hashes = excluded.hashes"#;
-        connection.prepare_cached(sql)?.execute(params![self.key(level, index), branch])?;
+        let sql = r#"INSERT INTO "branches" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET hashes = excluded.hashes"#;
+        connection
+            .prepare_cached(sql)?
+            .execute(params![self.key(level, index), branch])?;
         Ok(())
     }
 }
@@ -282,5 +322,9 @@ fn child(branch: &[u8; BRANCH], at: u64) -> Hash {
 }
 
 fn hash_of(branch: &[u8; BRANCH]) -> Hash {
-    if *branch == [0; BRANCH] { NOTHING } else { Hash(Sha256::digest(branch).into()) }
+    if *branch == [0; BRANCH] {
+        NOTHING
+    } else {
+        Hash(Sha256::digest(branch).into())
+    }
 }

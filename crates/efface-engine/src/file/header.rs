@@ -30,17 +30,23 @@ pub(super) fn check_kind(path: &Path) -> Result<()> {
     if found.is_file() {
         return Ok(());
     }
-    Err(Error::io(path, io::Error::new(ErrorKind::InvalidInput, "it is no plain file")))
+    Err(Error::io(
+        path,
+        io::Error::new(ErrorKind::InvalidInput, "it is no plain file"),
+    ))
 }
 
 /// Refuses a file that is not ours, or not of this format. SQLite is asked, and the file is not opened beside it: on Unix,
 /// closing a file takes away all locks that the process has on it, those of another engine in the middle of a change too.
 pub(super) fn check(path: &Path, connection: &Connection) -> std::result::Result<(), Error> {
     let ask = |pragma: &str| {
-        let answer = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0));
+        let answer =
+            connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0));
         answer.map_err(|error| FileFault::from(error).at(path))
     };
-    let ours = || Error::NotOurs { path: path.to_owned() };
+    let ours = || Error::NotOurs {
+        path: path.to_owned(),
+    };
     if ask("application_id")? != APPLICATION_ID {
         return Err(ours());
     }
@@ -65,5 +71,7 @@ pub(super) fn check(path: &Path, connection: &Connection) -> std::result::Result
 }
 
 fn number(header: &[u8], at: usize) -> u32 {
-    header[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+    header[at..at + 4]
+        .iter()
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }

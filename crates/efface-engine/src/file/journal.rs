@@ -11,7 +11,9 @@ use super::{outputs, paths};
 
 /// Where the journal of a file lies: beside the file itself, where its path is a link.
 pub(crate) fn journal_path(path: &Path) -> PathBuf {
-    let mut name = paths::resolve(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    let mut name = paths::resolve(path)
+        .unwrap_or_else(|_| path.to_owned())
+        .into_os_string();
     name.push("-journal");
     name.into()
 }

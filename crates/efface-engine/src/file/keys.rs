@@ -51,7 +51,11 @@ impl FileSalt {
     }
 
     pub(crate) fn id(&self, id: &str) -> IdCommitment {
-        Sha256::new().chain_update(self.0).chain_update(id).finalize().into()
+        Sha256::new()
+            .chain_update(self.0)
+            .chain_update(id)
+            .finalize()
+            .into()
     }
 
     /// As much of the hash of an id as finds a row.
@@ -60,7 +64,12 @@ impl FileSalt {
     }
 
     fn subject(&self, subject: &str) -> IdCommitment {
-        Sha256::new().chain_update(self.0).chain_update(b"subject\0").chain_update(subject).finalize().into()
+        Sha256::new()
+            .chain_update(self.0)
+            .chain_update(b"subject\0")
+            .chain_update(subject)
+            .finalize()
+            .into()
     }
 
     /// The entry of a row.
@@ -116,7 +125,10 @@ impl ListRoots {
 
     /// Those of a list whose index is still to be built.
     pub(super) fn without_index(keys: TreeTop) -> Self {
-        Self { keys, places: PlacesHead::empty() }
+        Self {
+            keys,
+            places: PlacesHead::empty(),
+        }
     }
 }
 
@@ -128,14 +140,18 @@ pub(crate) struct TrustedChunks {
 
 impl TrustedChunks {
     pub(crate) fn new(roots: &ListRoots) -> Self {
-        Self { tree: HashTree::new(HashedTable::Keys, roots.keys), checked: HashSet::new() }
+        Self {
+            tree: HashTree::new(HashedTable::Keys, roots.keys),
+            checked: HashSet::new(),
+        }
     }
 
     /// Compares the chunk of a row with the root, once.
     pub(crate) fn check(&mut self, connection: &Connection, row: u64) -> Result<(), FileFault> {
         let chunk = row / CHUNK;
         if !self.checked.contains(&chunk) {
-            self.tree.check(connection, chunk, &hash_of(connection, chunk)?)?;
+            self.tree
+                .check(connection, chunk, &hash_of(connection, chunk)?)?;
             self.checked.insert(chunk);
         }
         Ok(())
@@ -165,7 +181,15 @@ struct WantedNames<'n> {
 impl<'a> RowDirectory<'a> {
     pub(crate) fn new(connection: &'a Connection, salt: FileSalt, head: DirectoryHead) -> Self {
         let chunks = TrustedChunks::new(&head.roots);
-        Self { connection, salt, head, chunks, touched: BTreeSet::new(), gone: Vec::new(), come: Vec::new() }
+        Self {
+            connection,
+            salt,
+            head,
+            chunks,
+            touched: BTreeSet::new(),
+            gone: Vec::new(),
+            come: Vec::new(),
+        }
     }
 
     /// The numbers of these rows; None for one that is not here.
@@ -179,24 +203,41 @@ impl<'a> RowDirectory<'a> {
     pub(crate) fn look_up(&self, ids: &[&str], subjects: &[&str]) -> Result<FoundRows, FileFault> {
         let wanted = WantedNames {
             ids: ids.iter().map(|id| (self.salt.short_id(id), *id)).collect(),
-            subjects: subjects.iter().map(|name| (short(&self.salt.subject(name)), *name)).collect(),
+            subjects: subjects
+                .iter()
+                .map(|name| (short(&self.salt.subject(name)), *name))
+                .collect(),
         };
-        let tags = wanted.ids.keys().chain(wanted.subjects.keys()).map(places::tag_of).collect();
+        let tags = wanted
+            .ids
+            .keys()
+            .chain(wanted.subjects.keys())
+            .map(places::tag_of)
+            .collect();
         let mut index = PlaceIndex::new(self.head.roots.places);
-        let mut rows: Vec<u64> =
-            index.find(self.connection, &tags)?.into_iter().map(|place| place.row).collect();
+        let mut rows: Vec<u64> = index
+            .find(self.connection, &tags)?
+            .into_iter()
+            .map(|place| place.row)
+            .collect();
         rows.sort_unstable();
         rows.dedup();
         let mut found = FoundRows::default();
         let mut chunks = TrustedChunks::new(&self.head.roots);
         for row in rows {
             chunks.check(self.connection, row)?;
-            let Some(entry) = entry_of(self.connection, row)? else { return altered() };
+            let Some(entry) = entry_of(self.connection, row)? else {
+                return altered();
+            };
             if let Some(id) = wanted.ids.get(&entry[..16]) {
                 found.ids.insert((*id).to_owned(), row);
             }
             if let Some(subject) = wanted.subjects.get(&entry[16..32]) {
-                found.subjects.entry((*subject).to_owned()).or_default().push(row);
+                found
+                    .subjects
+                    .entry((*subject).to_owned())
+                    .or_default()
+                    .push(row);
             }
         }
         Ok(found)
@@ -208,7 +249,11 @@ impl<'a> RowDirectory<'a> {
         self.scan(|_, entry| {
             let mut subject = [0; 32];
             subject[..16].copy_from_slice(&entry[16..32]);
-            if subject == [0; 32] { Ok(()) } else { Ok(sorter.push(subject)?) }
+            if subject == [0; 32] {
+                Ok(())
+            } else {
+                Ok(sorter.push(subject)?)
+            }
         })?;
         let mut count = 0;
         let mut last = None;
@@ -237,7 +282,9 @@ impl<'a> RowDirectory<'a> {
     ) -> Result<(), FileFault> {
         let entry = self.salt.entry(id, subject, digest);
         self.touch(row)?;
-        let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
+        let mut statement = self
+            .connection
+            .prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
         statement.execute(params![row, entry])?;
         self.head.rows = self.head.rows.saturating_add(1);
         self.come.extend(places_of(row, &entry));
@@ -342,7 +389,9 @@ impl<'a> RowDirectory<'a> {
 pub(crate) fn index_records(row: u64, entry: &RowEntry, line: u64) -> impl Iterator<Item = Record> {
     // Many rows may have one subject, which is nothing to be told.
     let lines = [Some(line), None];
-    names_of(entry).zip(lines).map(move |(name, line)| places::record(&name, row, line))
+    names_of(entry)
+        .zip(lines)
+        .map(move |(name, line)| places::record(&name, row, line))
 }
 
 /// Builds the index of a new file; tells of an id that two rows have.
@@ -368,7 +417,9 @@ pub(crate) fn scan(
     let mut alive = 0;
     let mut close = |open: &mut BTreeMap<u64, [u8; ENTRY]>, chunk: u64| {
         tree.check(connection, chunk, &hash_entries(open))?;
-        std::mem::take(open).iter().try_for_each(|(row, entry)| see(*row, entry))
+        std::mem::take(open)
+            .iter()
+            .try_for_each(|(row, entry)| see(*row, entry))
     };
     each_entry(connection, 0, i64::MAX as u64, |row, entry| {
         alive += 1;
@@ -412,10 +463,15 @@ fn places_of(row: u64, entry: &[u8; ENTRY]) -> impl Iterator<Item = Place> {
 /// The hash over the rows of a chunk; that of nothing where none of them is here.
 fn hash_of(connection: &Connection, chunk: u64) -> Result<Hash, FileFault> {
     let mut entries = BTreeMap::new();
-    each_entry(connection, chunk * CHUNK, (chunk + 1) * CHUNK - 1, |row, entry| {
-        entries.insert(row, *entry);
-        Ok(())
-    })?;
+    each_entry(
+        connection,
+        chunk * CHUNK,
+        (chunk + 1) * CHUNK - 1,
+        |row, entry| {
+            entries.insert(row, *entry);
+            Ok(())
+        },
+    )?;
     Ok(hash_entries(&entries))
 }
 
@@ -453,7 +509,8 @@ fn each_entry(
     let mut entries = statement.query([first, last])?;
     while let Some(found) = entries.next()? {
         let row: u64 = found.get(0)?;
-        let Ok(entry) = <&[u8; ENTRY]>::try_from(found.get_ref(1)?.as_blob().unwrap_or_default()) else {
+        let Ok(entry) = <&[u8; ENTRY]>::try_from(found.get_ref(1)?.as_blob().unwrap_or_default())
+        else {
             return damaged(format!("the entry of row number {row} has the wrong size"));
         };
         if *entry != [0; ENTRY] {

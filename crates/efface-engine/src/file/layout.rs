@@ -39,6 +39,10 @@ pub(crate) struct RowShape {
 impl RowShape {
     /// Bytes at the end of a row that follow from the rest of it and may change without it.
     pub(super) fn derived_bytes(&self) -> usize {
-        if self.layout == RowLayout::Encoded { self.width * 4 } else { 0 }
+        if self.layout == RowLayout::Encoded {
+            self.width * 4
+        } else {
+            0
+        }
     }
 }

@@ -12,7 +12,10 @@ pub(crate) fn read(connection: &Connection, key: &str) -> Result<Option<Vec<u8>>
 
 /// Replaces the bytes under a name.
 pub(crate) fn write(connection: &Connection, key: &str, value: &[u8]) -> Result<(), FileFault> {
-    let sql = r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;
-    connection.prepare_cached(sql)?.execute(params![key, value])?;
+    let sql =
+        r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;
+    connection
+        .prepare_cached(sql)?
+        .execute(params![key, value])?;
     Ok(())
 }

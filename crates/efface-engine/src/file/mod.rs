@@ -28,7 +28,8 @@ pub(crate) use header::is_model;
 pub(crate) use journal::journal_path;
 pub(crate) use journal::remove_journal;
 pub(crate) use keys::{
-    DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, RowEntry, build_index, index_records,
+    DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, RowEntry, build_index,
+    index_records,
 };
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
@@ -110,7 +111,10 @@ impl FileFault {
             Self::Beside(cause) => return Error::Io { path, cause },
             Self::Sealed => {
                 let problem = "the model is encrypted, and its key is not there".into();
-                return Error::Key { path: paths::key_path(&path), problem };
+                return Error::Key {
+                    path: paths::key_path(&path),
+                    problem,
+                };
             }
             Self::Sql(error) => error,
         };
@@ -119,19 +123,28 @@ impl FileFault {
         match code.map(|code| (code & 0xff, code)) {
             Some((ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED, _)) => Error::Locked { path },
             Some((ffi::SQLITE_NOTADB, _)) => Error::NotOurs { path },
-            Some((ffi::SQLITE_IOERR, code)) if code != ffi::SQLITE_IOERR_SHORT_READ => system(path, error),
-            Some((ffi::SQLITE_FULL | ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM, _)) => {
+            Some((ffi::SQLITE_IOERR, code)) if code != ffi::SQLITE_IOERR_SHORT_READ => {
                 system(path, error)
             }
+            Some((
+                ffi::SQLITE_FULL | ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM,
+                _,
+            )) => system(path, error),
             // Every statement of the engine is right for a file that is whole, so that any other refusal of SQLite is a
             // fault of the file.
-            _ => Error::Damaged { path, what: error.to_string() },
+            _ => Error::Damaged {
+                path,
+                what: error.to_string(),
+            },
         }
     }
 }
 
 fn system(path: PathBuf, error: rusqlite::Error) -> Error {
-    Error::Io { path, cause: std::io::Error::other(error.to_string()) }
+    Error::Io {
+        path,
+        cause: std::io::Error::other(error.to_string()),
+    }
 }
 
 /// An open model file. SQLite connections cannot be shared between threads, so there is a lock around it.
@@ -172,12 +185,21 @@ impl ModelStore {
 
     /// Connects and reads for the first time, which rolls back what a crash left behind.
     fn look(path: &Path, write: bool, patience: Duration) -> Result<Self> {
-        let access = if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+        let access = if write {
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        };
         // SQLite deletes a journal that it rolls back, before it can be told not to.
-        let journal = journal::is_unfinished(path).then(|| ReplacedFile::keep(&journal::journal_path(path)));
+        let journal =
+            journal::is_unfinished(path).then(|| ReplacedFile::keep(&journal::journal_path(path)));
         let store = Self::connect(path, access, patience)?;
         store.with(|connection| {
-            Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
+            Ok(
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+                    row.get::<_, i64>(0)
+                })?,
+            )
         })?;
         store.read_cipher()?;
         if let Some(journal) = journal.flatten() {
@@ -190,7 +212,10 @@ impl ModelStore {
 
     /// Refuses a file that is not ours, and finds out whether it is encrypted.
     fn read_cipher(&self) -> Result<()> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         header::check(&self.path, &connection)?;
         let check = key_check(&connection).map_err(|fault| fault.at(&self.path))?;
         connection.cipher = check.map_or(FileCipher::Plain, FileCipher::Locked);
@@ -204,7 +229,10 @@ impl ModelStore {
 
     /// Forgets the key of an encrypted file.
     pub(crate) fn lock(&self) {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Ok(Some(check)) = key_check(&connection) {
             connection.cipher = FileCipher::Locked(check);
         }
@@ -212,7 +240,10 @@ impl ModelStore {
 
     /// Makes the key of an encrypted file known, if `find` finds the one that it was sealed with.
     pub(crate) fn unlock(&self, find: impl FnOnce(&KeyCheck) -> Option<DataKey>) {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let FileCipher::Locked(check) = &connection.cipher
             && let Some(key) = find(check)
         {
@@ -228,20 +259,33 @@ impl ModelStore {
         store.with(|connection| {
             connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
             connection.execute_batch(&schema::stamp(arrays))?;
-            key.map_or(Ok(()), |key| meta::write(connection, ENCRYPTION, &key.check()))
+            key.map_or(Ok(()), |key| {
+                meta::write(connection, ENCRYPTION, &key.check())
+            })
         })?;
         if let Some(key) = key {
-            store.connection.lock().unwrap_or_else(PoisonError::into_inner).cipher = key.into();
+            store
+                .connection
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .cipher = key.into();
         }
         Ok(store)
     }
 
     fn connect(path: &Path, access: OpenFlags, patience: Duration) -> Result<Self> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags).map_err(|error| FileFault::from(error).at(path))?;
-        let connection = ModelConnection { sqlite: connection, cipher: FileCipher::Plain };
-        let store = Self { path: path.to_owned(), connection: Mutex::new(connection), memory: MEMORY.into() };
+        let connection = Connection::open_with_flags(path, flags)
+            .map_err(|error| FileFault::from(error).at(path))?;
+        let connection = ModelConnection {
+            sqlite: connection,
+            cipher: FileCipher::Plain,
+        };
+        let store = Self {
+            path: path.to_owned(),
+            connection: Mutex::new(connection),
+            memory: MEMORY.into(),
+        };
         store.with(|connection| {
             connection.busy_timeout(patience)?;
             Ok(connection.execute_batch(schema::PRAGMAS)?)
@@ -297,14 +341,22 @@ impl ModelStore {
         &self,
         work: impl FnOnce(&ModelConnection) -> std::result::Result<T, FileFault>,
     ) -> std::result::Result<T, FileFault> {
-        work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
+        work(
+            &self
+                .connection
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Begins a transaction; one that writes holds the file from here on.
     pub(crate) fn begin(&self, write: bool) -> Result<StoreTransaction<'_>> {
         let start = if write { "BEGIN IMMEDIATE" } else { "BEGIN" };
         self.with(|connection| Ok(connection.execute_batch(start)?))?;
-        Ok(StoreTransaction { store: self, over: false })
+        Ok(StoreTransaction {
+            store: self,
+            over: false,
+        })
     }
 }
 
@@ -325,8 +377,9 @@ pub(crate) struct StoreTransaction<'a> {
 impl<'a> StoreTransaction<'a> {
     /// Makes all that was written in the transaction last. Nobody else can change the file until what is given is dropped.
     pub(crate) fn commit(mut self) -> Result<HeldFile<'a>> {
-        self.store
-            .with(|connection| Ok(connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; COMMIT")?))?;
+        self.store.with(|connection| {
+            Ok(connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; COMMIT")?)
+        })?;
         self.over = true;
         Ok(HeldFile { store: self.store })
     }
@@ -336,9 +389,9 @@ impl Drop for StoreTransaction<'_> {
     fn drop(&mut self) {
         if !self.over {
             // SQLite may have rolled back by itself already; then there is nothing left to do.
-            let _ = self
-                .store
-                .with(|connection| Ok(connection.execute_batch("PRAGMA locking_mode = NORMAL; ROLLBACK")?));
+            let _ = self.store.with(|connection| {
+                Ok(connection.execute_batch("PRAGMA locking_mode = NORMAL; ROLLBACK")?)
+            });
         }
     }
 }
@@ -360,6 +413,8 @@ impl Drop for HeldFile<'_> {
     fn drop(&mut self) {
         // SQLite lets go of the file at the end of the first statement after the mode is set.
         let release = "PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema";
-        let _ = self.store.with(|connection| Ok(connection.execute_batch(release)?));
+        let _ = self
+            .store
+            .with(|connection| Ok(connection.execute_batch(release)?));
     }
 }

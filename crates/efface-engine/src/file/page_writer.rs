@@ -47,9 +47,19 @@ impl PageWriter {
         let size = usize::from(u16::from_be_bytes([header[16], header[17]]));
         let next = number_at(&header, PAGES);
         let path = path.to_owned();
-        let mut writer = Self { path, file, size, next, waiting: Vec::new(), untaken: 0, disk: None };
+        let mut writer = Self {
+            path,
+            file,
+            size,
+            next,
+            waiting: Vec::new(),
+            untaken: 0,
+            disk: None,
+        };
         writer.next = writer.after(writer.next)?;
-        writer.file.seek(SeekFrom::Start(writer.place(writer.next)))?;
+        writer
+            .file
+            .seek(SeekFrom::Start(writer.place(writer.next)))?;
         Ok(writer)
     }
 
@@ -71,8 +81,14 @@ impl PageWriter {
 
     /// The number behind this one.
     pub(super) fn after(&self, number: u32) -> io::Result<u32> {
-        let step = if self.place(number) + self.size as u64 == LOCKS { 2 } else { 1 };
-        number.checked_add(step).ok_or_else(|| io::Error::other("the file has more pages than SQLite knows"))
+        let step = if self.place(number) + self.size as u64 == LOCKS {
+            2
+        } else {
+            1
+        };
+        number
+            .checked_add(step)
+            .ok_or_else(|| io::Error::other("the file has more pages than SQLite knows"))
     }
 
     fn place(&self, number: u32) -> u64 {
@@ -142,5 +158,7 @@ impl PageWriter {
 }
 
 fn number_at(header: &[u8; HEADER], at: usize) -> u32 {
-    header[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    header[at..]
+        .first_chunk()
+        .map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }

@@ -34,7 +34,10 @@ impl StoredArray<'_> {
     }
 
     /// Shows the bytes of every piece, in order.
-    fn each_piece(&self, mut see: impl FnMut(&[u8]) -> Result<(), FileFault>) -> Result<(), FileFault> {
+    fn each_piece(
+        &self,
+        mut see: impl FnMut(&[u8]) -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
         let mut buffer: Vec<u8> = Vec::new();
         match self {
             Self::Bytes(_, bytes) => bytes.chunks(PIECE).try_for_each(see),
@@ -53,7 +56,10 @@ impl StoredArray<'_> {
 fn fill<T: Copy>(buffer: &mut Vec<u8>, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
     buffer.resize(values.len() * 8, 0);
     let places = buffer.as_chunks_mut().0;
-    places.iter_mut().zip(values).for_each(|(place, value)| *place = bytes(*value));
+    places
+        .iter_mut()
+        .zip(values)
+        .for_each(|(place, value)| *place = bytes(*value));
 }
 
 /// Hashes a piece while it is written: for a large one, either takes as long as the other.
@@ -69,7 +75,9 @@ fn hashed_beside(
     std::thread::scope(|scope| {
         let hashing = scope.spawn(|| digest.update(piece));
         let written = write();
-        hashing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        hashing
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         written
     })
 }
@@ -108,8 +116,16 @@ pub(crate) fn save(
     let alike = |head: &ArrayHead, part: &StoredArray<'_>| {
         head.name == part.name() && head.bytes == part.byte_count()
     };
-    if heads.len() == parts.len() && heads.iter().zip(parts).all(|(head, part)| alike(head, part)) {
-        heads.iter_mut().zip(parts).try_for_each(|(head, part)| overwrite(connection, head, part))?;
+    if heads.len() == parts.len()
+        && heads
+            .iter()
+            .zip(parts)
+            .all(|(head, part)| alike(head, part))
+    {
+        heads
+            .iter_mut()
+            .zip(parts)
+            .try_for_each(|(head, part)| overwrite(connection, head, part))?;
     } else {
         connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
         heads = write(connection, "parts", parts)?;
@@ -123,9 +139,15 @@ pub(crate) fn save_lasting(
     connection: &ModelConnection,
     part: StoredArray<'_>,
 ) -> Result<ArrayHead, FileFault> {
-    connection.execute_batch(&format!(r#"DROP TABLE IF EXISTS "backbone"; {};"#, schema::BACKBONE))?;
+    connection.execute_batch(&format!(
+        r#"DROP TABLE IF EXISTS "backbone"; {};"#,
+        schema::BACKBONE
+    ))?;
     match write(connection, "backbone", &[part])?.pop() {
-        Some(head) => Ok(ArrayHead { lasting: true, ..head }),
+        Some(head) => Ok(ArrayHead {
+            lasting: true,
+            ..head
+        }),
         None => damaged("its encoder cannot be written"),
     }
 }
@@ -140,7 +162,8 @@ fn write(
     table: &str,
     parts: &[StoredArray<'_>],
 ) -> Result<Vec<ArrayHead>, FileFault> {
-    let mut statement = connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1, ?2, ?3)"#))?;
+    let mut statement =
+        connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1, ?2, ?3)"#))?;
     let mut next = 0_u64;
     let mut heads = Vec::with_capacity(parts.len());
     for part in parts {
@@ -148,7 +171,13 @@ fn write(
         let first = next;
         let mut digest = Sha256::new();
         part.each_piece(|piece| {
-            let sealed = connection.seal(SealedPlace { table, number: next }, piece)?;
+            let sealed = connection.seal(
+                SealedPlace {
+                    table,
+                    number: next,
+                },
+                piece,
+            )?;
             hashed_beside(&mut digest, piece, || {
                 Ok(statement.execute(params![next, name, sealed]).map(drop)?)
             })?;
@@ -193,9 +222,17 @@ fn overwrite(
     let mut digest = Sha256::new();
     let mut at = head.first;
     part.each_piece(|piece| {
-        let sealed = connection.seal(SealedPlace { table: "parts", number: at }, piece)?;
-        let (Ok(number), true) = (i64::try_from(at), statement.exists(params![at, head.name, sealed.len()])?)
-        else {
+        let sealed = connection.seal(
+            SealedPlace {
+                table: "parts",
+                number: at,
+            },
+            piece,
+        )?;
+        let (Ok(number), true) = (
+            i64::try_from(at),
+            statement.exists(params![at, head.name, sealed.len()])?,
+        ) else {
             return damaged(format!("array `{}` lacks a piece", head.name));
         };
         // Written from where they are: an UPDATE copies the bytes twice before they reach their pages.
@@ -217,7 +254,9 @@ pub(crate) fn bytes(
     name: &str,
 ) -> Result<Vec<u8>, FileFault> {
     let mut all = Vec::new();
-    load(connection, heads, name, |piece| all.extend_from_slice(piece))?;
+    load(connection, heads, name, |piece| {
+        all.extend_from_slice(piece)
+    })?;
     Ok(all)
 }
 
@@ -248,7 +287,11 @@ pub(crate) fn counts(
 }
 
 /// Reads an array and compares it with its checksum.
-pub(crate) fn check(connection: &ModelConnection, heads: &[ArrayHead], name: &str) -> Result<(), FileFault> {
+pub(crate) fn check(
+    connection: &ModelConnection,
+    heads: &[ArrayHead],
+    name: &str,
+) -> Result<(), FileFault> {
     load(connection, heads, name, |_| {})
 }
 
@@ -263,7 +306,9 @@ pub(crate) fn check_count(connection: &Connection, heads: &[ArrayHead]) -> Resul
         let sql = format!(r#"SELECT count(*) FROM "{table}""#);
         let stored: u64 = connection.query_row(&sql, [], |row| row.get(0))?;
         if stored != pieces {
-            return damaged(format!("it holds {stored} pieces of arrays where {pieces} belong"));
+            return damaged(format!(
+                "it holds {stored} pieces of arrays where {pieces} belong"
+            ));
         }
     }
     Ok(())
@@ -289,7 +334,13 @@ fn load(
         let Ok(piece) = row.get_ref(1)?.as_blob() else {
             return damaged(format!("array `{name}` is not made of bytes"));
         };
-        let piece = connection.unseal(SealedPlace { table, number: row.get(0)? }, piece)?;
+        let piece = connection.unseal(
+            SealedPlace {
+                table,
+                number: row.get(0)?,
+            },
+            piece,
+        )?;
         digest.update(&piece);
         see(&piece);
     }

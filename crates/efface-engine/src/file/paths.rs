@@ -21,7 +21,10 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let Some(name) = path.file_name().map(ToOwned::to_owned) else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file name"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "it is no file name",
+            ));
         };
         let folder = std::fs::canonicalize(folder_of(&path))?;
         path = match std::fs::read_link(&path) {
@@ -29,18 +32,27 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(folder.join(name)),
         };
     }
-    Err(io::Error::new(ErrorKind::InvalidInput, "its links lead in a circle"))
+    Err(io::Error::new(
+        ErrorKind::InvalidInput,
+        "its links lead in a circle",
+    ))
 }
 
 /// The folder that a file is in.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link to it.
 pub(crate) fn key_path(model: &Path) -> PathBuf {
-    let linked = if model.is_symlink() { resolve(model).ok() } else { None };
+    let linked = if model.is_symlink() {
+        resolve(model).ok()
+    } else {
+        None
+    };
     let mut name = linked.unwrap_or_else(|| model.to_owned()).into_os_string();
     name.push(".key");
     name.into()
@@ -48,5 +60,7 @@ pub(crate) fn key_path(model: &Path) -> PathBuf {
 
 /// Whether a line is a secret of a key file.
 pub(crate) fn is_secret_line(line: &[u8]) -> bool {
-    [KEY_PREFIX, SEED_PREFIX, ENCRYPTED_PREFIX].iter().any(|prefix| line.starts_with(prefix.as_bytes()))
+    [KEY_PREFIX, SEED_PREFIX, ENCRYPTED_PREFIX]
+        .iter()
+        .any(|prefix| line.starts_with(prefix.as_bytes()))
 }

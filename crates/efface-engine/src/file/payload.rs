@@ -97,21 +97,28 @@ pub(crate) fn append(
         out.extend(text.unwrap_or_default().as_bytes());
     }
     out.extend(row.weight.to_le_bytes());
-    row.targets.iter().for_each(|target| out.extend(target.to_le_bytes()));
+    row.targets
+        .iter()
+        .for_each(|target| out.extend(target.to_le_bytes()));
     if layout == RowLayout::Encoded {
         out.extend((row.words.len() as u32).to_le_bytes());
-        row.words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+        row.words
+            .iter()
+            .for_each(|word| out.extend(word.to_le_bytes()));
     }
     match layout {
         RowLayout::Dense64 => match row.features {
-            RowRef::Dense64(values) => values.iter().for_each(|value| out.extend(value.to_le_bytes())),
+            RowRef::Dense64(values) => values
+                .iter()
+                .for_each(|value| out.extend(value.to_le_bytes())),
             features => features.each(|_, value| out.extend(value.to_le_bytes())),
         },
-        RowLayout::Dense32 | RowLayout::Encoded => {
-            row.features.each(|_, value| out.extend((value as f32).to_le_bytes()))
-        }
+        RowLayout::Dense32 | RowLayout::Encoded => row
+            .features
+            .each(|_, value| out.extend((value as f32).to_le_bytes())),
         RowLayout::Sparse64 | RowLayout::Sparse32 => {
-            row.features.each(|column, _| out.extend((column as u32).to_le_bytes()));
+            row.features
+                .each(|column, _| out.extend((column as u32).to_le_bytes()));
             row.features.each(|_, value| match layout {
                 RowLayout::Sparse32 => out.extend((value as f32).to_le_bytes()),
                 _ => out.extend(value.to_le_bytes()),
@@ -156,12 +163,25 @@ pub(crate) fn content(shape: RowShape, bytes: &[u8]) -> Hash {
 /// Like [`content`], without id and subject: the same for a row that comes under another name.
 pub(crate) fn substance_of(shape: RowShape, row: &OutgoingRow<'_>) -> Hash {
     let mut bytes = Vec::new();
-    encode(0, shape.layout, &[0; 32], &OutgoingRow { id: "", subject: None, ..*row }, &mut bytes);
+    encode(
+        0,
+        shape.layout,
+        &[0; 32],
+        &OutgoingRow {
+            id: "",
+            subject: None,
+            ..*row
+        },
+        &mut bytes,
+    );
     content(shape, &bytes)
 }
 
 fn checksum(number: u64, body: &[u8]) -> ([u8; CHECK], RowDigest) {
-    let hash = Sha256::new().chain_update(number.to_le_bytes()).chain_update(body).finalize();
+    let hash = Sha256::new()
+        .chain_update(number.to_le_bytes())
+        .chain_update(body)
+        .finalize();
     let mut check = [0; CHECK];
     let mut digest = [0; 16];
     check.copy_from_slice(&hash[..CHECK]);
@@ -179,7 +199,9 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
         let count = bytes.len() / (4 + size);
         let columns = integers(bytes, count)?;
         let fine = columns.is_sorted_by(|a, b| a < b)
-            && columns.last().is_none_or(|last| (*last as usize) < shape.width);
+            && columns
+                .last()
+                .is_none_or(|last| (*last as usize) < shape.width);
         fine.then_some((columns, count))
     };
     let mut words = Vec::new();
@@ -189,7 +211,9 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
         (1..=shape.words).contains(&count).then_some(())?;
     }
     let features = match shape.layout {
-        RowLayout::Dense32 | RowLayout::Encoded => StoredFeatures::Dense32(singles(&mut bytes, shape.width)?),
+        RowLayout::Dense32 | RowLayout::Encoded => {
+            StoredFeatures::Dense32(singles(&mut bytes, shape.width)?)
+        }
         RowLayout::Dense64 => StoredFeatures::Dense64(doubles(&mut bytes, shape.width)?),
         RowLayout::Sparse64 => {
             let (columns, count) = sparse(&mut bytes, 8)?;
@@ -225,28 +249,51 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 /// A text that may be absent.
 fn text(bytes: &mut &[u8]) -> Option<Option<String>> {
     let length = u64::from_le_bytes(*take(bytes, 8)?.first_chunk()?);
-    let Some(length) = length.checked_sub(1) else { return Some(None) };
+    let Some(length) = length.checked_sub(1) else {
+        return Some(None);
+    };
     let text = take(bytes, usize::try_from(length).ok()?)?;
     Some(Some(str::from_utf8(text).ok()?.to_owned()))
 }
 
 /// Finite numbers.
 fn doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
-    let values: Vec<f64> =
-        take(bytes, count.checked_mul(8)?)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
-    values.iter().all(|value| value.is_finite()).then_some(values)
+    let values: Vec<f64> = take(bytes, count.checked_mul(8)?)?
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| f64::from_le_bytes(*b))
+        .collect();
+    values
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some(values)
 }
 
 fn integers(bytes: &mut &[u8], count: usize) -> Option<Vec<u32>> {
     let taken = take(bytes, count.checked_mul(4)?)?;
-    Some(taken.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
+    Some(
+        taken
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| u32::from_le_bytes(*b))
+            .collect(),
+    )
 }
 
 /// Finite numbers in single precision.
 fn singles(bytes: &mut &[u8], count: usize) -> Option<Vec<f32>> {
-    let values: Vec<f32> =
-        take(bytes, count.checked_mul(4)?)?.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-    values.iter().all(|value| value.is_finite()).then_some(values)
+    let values: Vec<f32> = take(bytes, count.checked_mul(4)?)?
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect();
+    values
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some(values)
 }
 
 #[cfg(test)]
@@ -265,21 +312,48 @@ mod tests {
             (RowLayout::WordIds, RowRef::WordIds(&[])),
         ];
         for (layout, features) in shapes {
-            let shape = RowShape { layout, width: 3, outputs: 2, words: 4 };
-            let words: &[u32] = if layout == RowLayout::Encoded { &[7, 0, u32::MAX] } else { &[] };
+            let shape = RowShape {
+                layout,
+                width: 3,
+                outputs: 2,
+                words: 4,
+            };
+            let words: &[u32] = if layout == RowLayout::Encoded {
+                &[7, 0, u32::MAX]
+            } else {
+                &[]
+            };
             let targets = &[1.0, -1.0];
-            let row = OutgoingRow { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
+            let row = OutgoingRow {
+                id: "r1",
+                subject: Some(""),
+                weight: 2.0,
+                targets,
+                words,
+                features,
+            };
             let mut bytes = Vec::new();
             let written = encode(7, layout, &[9; 32], &row, &mut bytes);
             let (stored, digest) = decode(7, shape, &bytes).unwrap();
             assert_eq!(digest, written);
-            assert_eq!((stored.id.as_str(), stored.subject.as_deref(), stored.weight), ("r1", Some(""), 2.0));
+            assert_eq!(
+                (stored.id.as_str(), stored.subject.as_deref(), stored.weight),
+                ("r1", Some(""), 2.0)
+            );
             assert_eq!(stored.features.as_ref().entries(), features.entries());
             assert_eq!(stored.features.as_ref().word_ids(), features.word_ids());
             assert_eq!((stored.nonce, stored.words.as_slice()), ([9; 32], words));
-            let other = OutgoingRow { id: "r2", subject: None, features: stored.features.as_ref(), ..row };
+            let other = OutgoingRow {
+                id: "r2",
+                subject: None,
+                features: stored.features.as_ref(),
+                ..row
+            };
             assert_eq!(substance_of(shape, &other), substance_of(shape, &row));
-            assert!(decode(8, shape, &bytes).is_err(), "a row under another number");
+            assert!(
+                decode(8, shape, &bytes).is_err(),
+                "a row under another number"
+            );
             for at in 0..bytes.len() {
                 assert!(decode(7, shape, &bytes[..at]).is_err());
                 let mut flipped = bytes.clone();

@@ -53,7 +53,10 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(name: &ShortHash, row: u64) -> Self {
-        Self { tag: tag_of(name), row }
+        Self {
+            tag: tag_of(name),
+            row,
+        }
     }
 
     pub(super) fn to_slot(self) -> [u8; SLOT] {
@@ -66,12 +69,16 @@ impl Place {
     fn of_slot(slot: &[u8]) -> Option<Self> {
         let (tag, row) = slot.split_first_chunk()?;
         let row = u64::from_be_bytes(*row.first_chunk()?).checked_sub(1)?;
-        Some(Self { tag: u64::from_be_bytes(*tag), row })
+        Some(Self {
+            tag: u64::from_be_bytes(*tag),
+            row,
+        })
     }
 }
 
 pub(super) fn tag_of(name: &ShortHash) -> PlaceTag {
-    name.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    name.first_chunk()
+        .map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// What the manifest knows of the index.
@@ -89,13 +96,22 @@ pub(crate) struct PlacesHead {
 impl PlacesHead {
     /// An index that is still to be built.
     pub(crate) fn empty() -> Self {
-        Self { bits: 0, pages: 0, entries: 0, tree: TreeTop::empty() }
+        Self {
+            bits: 0,
+            pages: 0,
+            entries: 0,
+            tree: TreeTop::empty(),
+        }
     }
 }
 
 /// Bits for so many entries.
 fn bits_for(entries: u64) -> u32 {
-    entries.div_ceil(USUAL).clamp(1, 1 << MOST_BITS).next_power_of_two().ilog2()
+    entries
+        .div_ceil(USUAL)
+        .clamp(1, 1 << MOST_BITS)
+        .next_power_of_two()
+        .ilog2()
 }
 
 /// Two rows of a new file that have one id, with the lines that they come from.
@@ -124,7 +140,10 @@ pub(super) struct PlaceIndex {
 
 impl PlaceIndex {
     pub(super) fn new(head: PlacesHead) -> Self {
-        Self { head, tree: HashTree::new(HashedTable::Places, head.tree) }
+        Self {
+            head,
+            tree: HashTree::new(HashedTable::Places, head.tree),
+        }
     }
 
     /// The rows under these names. Another name may begin like one of them, so that a row is to be looked at.
@@ -156,7 +175,11 @@ impl PlaceIndex {
     ) -> Result<(), FileFault> {
         if self.head.pages == 0 && !come.is_empty() {
             self.append(connection, &[0; PAGE])?;
-            self.tree.set(connection, 0, hash_pages(std::iter::once([0; PAGE].as_slice())))?;
+            self.tree.set(
+                connection,
+                0,
+                hash_pages(std::iter::once([0; PAGE].as_slice())),
+            )?;
         }
         gone.sort_unstable();
         come.sort_unstable();
@@ -199,7 +222,11 @@ impl PlaceIndex {
     ) -> Result<(Self, Option<RepeatedName>), FileFault> {
         schema::empty_places(connection)?;
         let entries = names.len() as u64;
-        let mut index = Self::new(PlacesHead { bits: bits_for(entries), entries, ..PlacesHead::empty() });
+        let mut index = Self::new(PlacesHead {
+            bits: bits_for(entries),
+            entries,
+            ..PlacesHead::empty()
+        });
         let buckets = index.buckets();
         let mut repeated = RepeatedIds::default();
         let mut overflow = Vec::new();
@@ -208,7 +235,9 @@ impl PlaceIndex {
             let mut page = [0; PAGE];
             let mut used = 0;
             while let Some(record) = names.next_if(|record| {
-                record.as_ref().map_or(true, |record| index.bucket_of(place_of(record).tag) == number)
+                record.as_ref().map_or(true, |record| {
+                    index.bucket_of(place_of(record).tag) == number
+                })
             }) {
                 let record = record?;
                 repeated.see(&record);
@@ -221,7 +250,11 @@ impl PlaceIndex {
             }
             refresh(&mut page)?;
             index.append(connection, &page)?;
-            index.tree.set(connection, number, hash_pages(std::iter::once(page.as_slice())))?;
+            index.tree.set(
+                connection,
+                number,
+                hash_pages(std::iter::once(page.as_slice())),
+            )?;
         }
         drop(names);
         // Pages that go on lie behind all others.
@@ -241,7 +274,11 @@ impl PlaceIndex {
         connection: &Connection,
         mut see: impl FnMut(Place),
     ) -> Result<(), FileFault> {
-        let buckets = if self.head.pages == 0 { 0 } else { self.buckets() };
+        let buckets = if self.head.pages == 0 {
+            0
+        } else {
+            self.buckets()
+        };
         let (bits, mut pages, mut entries, mut number) = (self.head.bits, 0, 0, 0);
         let mut strays = false;
         self.tree.check_all(connection, || {
@@ -258,7 +295,8 @@ impl PlaceIndex {
             number += 1;
             Ok(Some((number - 1, bucket.hash())))
         })?;
-        let stored: u64 = connection.query_row(r#"SELECT count(*) FROM "places""#, [], |row| row.get(0))?;
+        let stored: u64 =
+            connection.query_row(r#"SELECT count(*) FROM "places""#, [], |row| row.get(0))?;
         if strays || entries != self.head.entries || pages != self.head.pages || stored != pages {
             return damaged("its index of names does not hold what was signed");
         }
@@ -277,7 +315,10 @@ impl PlaceIndex {
     fn checked(&mut self, connection: &Connection, number: u64) -> Result<Bucket, FileFault> {
         if self.head.pages == 0 {
             self.tree.check(connection, number, &NOTHING)?;
-            return Ok(Bucket { pages: Vec::new(), full: 0 });
+            return Ok(Bucket {
+                pages: Vec::new(),
+                full: 0,
+            });
         }
         let bucket = Bucket::read(connection, number, self.buckets())?;
         self.tree.check(connection, number, &bucket.hash())?;
@@ -288,7 +329,9 @@ impl PlaceIndex {
     fn append(&mut self, connection: &Connection, page: &[u8; PAGE]) -> Result<u64, FileFault> {
         let number = self.head.pages;
         let sql = r#"INSERT INTO "places" VALUES (?1, ?2)"#;
-        connection.prepare_cached(sql)?.execute(params![number, page])?;
+        connection
+            .prepare_cached(sql)?
+            .execute(params![number, page])?;
         self.head.pages = self.head.pages.saturating_add(1);
         Ok(number)
     }
@@ -337,15 +380,21 @@ impl BucketPage {
 
 impl Bucket {
     fn read(connection: &Connection, number: u64, buckets: u64) -> Result<Self, FileFault> {
-        let mut statement = connection.prepare_cached(r#"SELECT slots FROM "places" WHERE page = ?1"#)?;
+        let mut statement =
+            connection.prepare_cached(r#"SELECT slots FROM "places" WHERE page = ?1"#)?;
         let mut pages: Vec<BucketPage> = Vec::new();
         let mut next = Some(number);
         while let Some(number) = next {
-            let bytes: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
+            let bytes: Option<Vec<u8>> =
+                statement.query_row([number], |row| row.get(0)).optional()?;
             let Some(bytes) = bytes.filter(|bytes| bytes.len() == PAGE) else {
                 return damaged("a page of its index of names is missing");
             };
-            let page = BucketPage { number, bytes, changed: false };
+            let page = BucketPage {
+                number,
+                bytes,
+                changed: false,
+            };
             next = page.next();
             // Pages that go on were added one after the other: there is no circle.
             if next.is_some_and(|next| next < buckets || next <= number) {
@@ -357,7 +406,10 @@ impl Bucket {
     }
 
     fn places(&self) -> impl Iterator<Item = Place> {
-        self.pages.iter().flat_map(|page| page.bytes[FRONT..].chunks_exact(SLOT)).filter_map(Place::of_slot)
+        self.pages
+            .iter()
+            .flat_map(|page| page.bytes[FRONT..].chunks_exact(SLOT))
+            .filter_map(Place::of_slot)
     }
 
     fn hash(&self) -> Hash {
@@ -398,12 +450,17 @@ impl Bucket {
             last.bytes[16..FRONT].copy_from_slice(&number.to_be_bytes());
             last.changed = true;
         }
-        self.pages.push(BucketPage { number, bytes: vec![0; PAGE], changed: true });
+        self.pages.push(BucketPage {
+            number,
+            bytes: vec![0; PAGE],
+            changed: true,
+        });
     }
 
     /// Writes what changed, in place, under new random bytes; gives the hash.
     fn save(&mut self, connection: &Connection) -> Result<Hash, FileFault> {
-        let mut statement = connection.prepare_cached(r#"UPDATE "places" SET slots = ?2 WHERE page = ?1"#)?;
+        let mut statement =
+            connection.prepare_cached(r#"UPDATE "places" SET slots = ?2 WHERE page = ?1"#)?;
         for page in self.pages.iter_mut().filter(|page| page.changed) {
             refresh(&mut page.bytes)?;
             statement.execute(params![page.number, page.bytes])?;
@@ -423,17 +480,33 @@ struct RepeatedIds {
 
 impl RepeatedIds {
     fn see(&mut self, record: &Record) {
-        let line = |record: &Record| record[24..].first_chunk().map_or(0, |line| u64::from_be_bytes(*line));
-        if self.alike.first().is_some_and(|first| first[..8] != record[..8]) {
+        let line = |record: &Record| {
+            record[24..]
+                .first_chunk()
+                .map_or(0, |line| u64::from_be_bytes(*line))
+        };
+        if self
+            .alike
+            .first()
+            .is_some_and(|first| first[..8] != record[..8])
+        {
             self.alike.clear();
         }
         if line(record) == 0 {
             return;
         }
         // Names with one hash stand in the order of their rows.
-        if let Some(first) = self.alike.iter().find(|other| other[16..24] == record[16..24]) {
+        if let Some(first) = self
+            .alike
+            .iter()
+            .find(|other| other[16..24] == record[16..24])
+        {
             let row = place_of(record).row;
-            let twice = RepeatedName { first: line(first) - 1, second: line(record) - 1, row };
+            let twice = RepeatedName {
+                first: line(first) - 1,
+                second: line(record) - 1,
+                row,
+            };
             if self.found.is_none_or(|found| row < found.row) {
                 self.found = Some(twice);
             }
@@ -470,22 +543,35 @@ mod tests {
 
     impl Dice {
         fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) % limit
         }
     }
 
     /// Every name of the model is found with exactly its rows, and names that are not there are not found.
-    fn agree(connection: &Connection, head: PlacesHead, model: &BTreeMap<u64, BTreeSet<u64>>, names: u64) {
+    fn agree(
+        connection: &Connection,
+        head: PlacesHead,
+        model: &BTreeMap<u64, BTreeSet<u64>>,
+        names: u64,
+    ) {
         let mut index = PlaceIndex::new(head);
         let tags = (0..names).map(|number| tag_of(&name(number))).collect();
         let mut found: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for place in index.find(connection, &tags).unwrap() {
-            let number = (0..names).find(|number| tag_of(&name(*number)) == place.tag).unwrap();
+            let number = (0..names)
+                .find(|number| tag_of(&name(*number)) == place.tag)
+                .unwrap();
             assert!(found.entry(number).or_default().insert(place.row));
         }
-        let wanted: BTreeMap<u64, BTreeSet<u64>> =
-            model.iter().filter(|(_, rows)| !rows.is_empty()).map(|(n, rows)| (*n, rows.clone())).collect();
+        let wanted: BTreeMap<u64, BTreeSet<u64>> = model
+            .iter()
+            .filter(|(_, rows)| !rows.is_empty())
+            .map(|(n, rows)| (*n, rows.clone()))
+            .collect();
         assert_eq!(found, wanted);
         let mut seen = 0;
         index.check_all(connection, |_| seen += 1).unwrap();
@@ -503,14 +589,22 @@ mod tests {
             let mut come = Vec::new();
             // Few names with many rows, and many with one.
             for _ in 0..dice.below(40) {
-                let number = if dice.below(4) == 0 { dice.below(3) } else { 3 + dice.below(297) };
+                let number = if dice.below(4) == 0 {
+                    dice.below(3)
+                } else {
+                    3 + dice.below(297)
+                };
                 model.entry(number).or_default().insert(next);
                 come.push(Place::new(&name(number), next));
                 next += 1;
             }
             let mut gone = Vec::new();
             for (number, rows) in &mut model {
-                let leaving: Vec<u64> = rows.iter().copied().filter(|_| dice.below(9) == 0).collect();
+                let leaving: Vec<u64> = rows
+                    .iter()
+                    .copied()
+                    .filter(|_| dice.below(9) == 0)
+                    .collect();
                 for row in leaving {
                     let place = Place::new(&name(*number), row);
                     if !come.contains(&place) {
@@ -524,7 +618,8 @@ mod tests {
             if index.is_crowded() || step == 30 {
                 let mut names = RecordSorter::new(Path::new(""));
                 for (number, rows) in &model {
-                    rows.iter().for_each(|row| names.push(record(&name(*number), *row, None)).unwrap());
+                    rows.iter()
+                        .for_each(|row| names.push(record(&name(*number), *row, None)).unwrap());
                 }
                 (index, _) = PlaceIndex::build(&connection, names).unwrap();
             }
@@ -539,11 +634,22 @@ mod tests {
         let connection = tables();
         let mut names = RecordSorter::new(Path::new(""));
         for row in 0..500 {
-            names.push(record(&name(row % 497), row, Some(row + 2))).unwrap();
-            names.push(record(&name(1000 + row % 5), row, None)).unwrap();
+            names
+                .push(record(&name(row % 497), row, Some(row + 2)))
+                .unwrap();
+            names
+                .push(record(&name(1000 + row % 5), row, None))
+                .unwrap();
         }
         let (_, repeated) = PlaceIndex::build(&connection, names).unwrap();
-        assert_eq!(repeated, Some(RepeatedName { first: 2, second: 499, row: 497 }));
+        assert_eq!(
+            repeated,
+            Some(RepeatedName {
+                first: 2,
+                second: 499,
+                row: 497
+            })
+        );
     }
 
     #[test]
@@ -563,9 +669,19 @@ mod tests {
                      substr({column}, {at} + 1) AS BLOB)"
                 );
                 connection.execute(&sql, []).unwrap();
-                assert!(PlaceIndex::new(head).find(&connection, &tags).is_err(), "{table} {at}");
-                assert!(PlaceIndex::new(head).check_all(&connection, |_| ()).is_err(), "{table} {at}");
-                connection.execute_batch("ROLLBACK TO whole; RELEASE whole").unwrap();
+                assert!(
+                    PlaceIndex::new(head).find(&connection, &tags).is_err(),
+                    "{table} {at}"
+                );
+                assert!(
+                    PlaceIndex::new(head)
+                        .check_all(&connection, |_| ())
+                        .is_err(),
+                    "{table} {at}"
+                );
+                connection
+                    .execute_batch("ROLLBACK TO whole; RELEASE whole")
+                    .unwrap();
             }
         }
         PlaceIndex::new(head).find(&connection, &tags).unwrap();

@@ -53,12 +53,21 @@ pub(crate) struct StoreRows<'a> {
 impl<'a> StoreRows<'a> {
     pub(crate) fn new(store: &'a ModelStore, outline: RowOutline) -> Self {
         let trusted = Mutex::new(TrustedChunks::new(&outline.roots));
-        Self { store, outline, trusted, compared: AtomicBool::new(false), passes: None }
+        Self {
+            store,
+            outline,
+            trusted,
+            compared: AtomicBool::new(false),
+            passes: None,
+        }
     }
 
     /// Rows that are never all in memory; the work on them can be watched.
     pub(crate) fn by_passes(store: &'a ModelStore, outline: RowOutline) -> Self {
-        Self { passes: Some(Stop::default()), ..Self::new(store, outline) }
+        Self {
+            passes: Some(Stop::default()),
+            ..Self::new(store, outline)
+        }
     }
 
     /// Whether so many numbers a row are more than may be in memory; what sparse rows take is about what the file takes.
@@ -74,7 +83,10 @@ impl<'a> StoreRows<'a> {
     /// Compares the list of rows with its root, once.
     fn check_list(&self, connection: &ModelConnection) -> Result<(), FileFault> {
         if !self.compared.swap(true, Ordering::Relaxed) {
-            let head = DirectoryHead { rows: self.outline.rows, roots: self.outline.roots };
+            let head = DirectoryHead {
+                rows: self.outline.rows,
+                roots: self.outline.roots,
+            };
             keys::scan(connection, &head, |_, _| Ok(()))?;
         }
         Ok(())
@@ -94,7 +106,9 @@ impl<'a> StoreRows<'a> {
                     return Ok(true);
                 }
                 let full = std::mem::replace(&mut collector, RowCollector::new(self.outline.shape));
-                let sent = full.finish(self.outline.weighted).map(|block| blocks.send(block).is_ok());
+                let sent = full
+                    .finish(self.outline.weighted)
+                    .map(|block| blocks.send(block).is_ok());
                 Ok(sent.unwrap_or_else(|error| {
                     failed = Err(error);
                     false
@@ -107,7 +121,9 @@ impl<'a> StoreRows<'a> {
         }
         if count != self.outline.rows {
             let belong = self.outline.rows;
-            return Err(efface::Error::Damaged(format!("it holds {count} rows where {belong} belong")));
+            return Err(efface::Error::Damaged(format!(
+                "it holds {count} rows where {belong} belong"
+            )));
         }
         if !collector.ids.is_empty() {
             // Where nobody takes the last block, whoever should have says why.
@@ -118,7 +134,10 @@ impl<'a> StoreRows<'a> {
 
     /// Refuses an entry of the list that is not under its root.
     fn check_listed(&self, connection: &ModelConnection, number: u64) -> Result<(), FileFault> {
-        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).check(connection, number)
+        self.trusted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .check(connection, number)
     }
 
     /// One row with its names.
@@ -130,7 +149,11 @@ impl<'a> StoreRows<'a> {
     pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<HashedRow>, FileFault> {
         let hashed = |DecodedRow { row, digest, bytes }: DecodedRow| {
             let content = payload::content(self.outline.shape, &bytes);
-            HashedRow { row, content, digest }
+            HashedRow {
+                row,
+                content,
+                digest,
+            }
         };
         Ok(self.read_listed(number)?.map(hashed))
     }
@@ -140,10 +163,14 @@ impl<'a> StoreRows<'a> {
             return Ok(None);
         }
         self.store.raw(|connection| {
-            let Some(found) = one(connection, self.outline.shape, number)? else { return Ok(None) };
+            let Some(found) = one(connection, self.outline.shape, number)? else {
+                return Ok(None);
+            };
             self.check_listed(connection, number)?;
-            let mut statement = connection.prepare_cached(r#"SELECT key FROM "keys" WHERE row = ?1"#)?;
-            let entry: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
+            let mut statement =
+                connection.prepare_cached(r#"SELECT key FROM "keys" WHERE row = ?1"#)?;
+            let entry: Option<Vec<u8>> =
+                statement.query_row([number], |row| row.get(0)).optional()?;
             check_entry(number, entry.as_deref(), &found.digest)?;
             Ok(Some(found))
         })
@@ -176,13 +203,23 @@ fn check_entry(number: u64, entry: Option<&[u8]>, digest: &RowDigest) -> Result<
 }
 
 pub(super) fn place(number: u64) -> SealedPlace<'static> {
-    SealedPlace { table: "rows", number }
+    SealedPlace {
+        table: "rows",
+        number,
+    }
 }
 
 /// One row, whether it is hidden or not; None when it was overwritten or never was.
-fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Option<DecodedRow>, FileFault> {
-    let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
-    let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+fn one(
+    connection: &ModelConnection,
+    shape: RowShape,
+    number: u64,
+) -> Result<Option<DecodedRow>, FileFault> {
+    let mut statement =
+        connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
+    let bytes = statement
+        .query_row([number], |row| row.get::<_, Vec<u8>>(0))
+        .optional()?;
     match bytes {
         Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
             let bytes = connection.unseal(place(number), &bytes)?.into_owned();
@@ -194,8 +231,14 @@ fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Opt
 }
 
 /// The id of a row; empty where it is not there.
-pub(crate) fn id_of(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<String, FileFault> {
-    Ok(one(connection, shape, number)?.map(|found| found.row.id).unwrap_or_default())
+pub(crate) fn id_of(
+    connection: &ModelConnection,
+    shape: RowShape,
+    number: u64,
+) -> Result<String, FileFault> {
+    Ok(one(connection, shape, number)?
+        .map(|found| found.row.id)
+        .unwrap_or_default())
 }
 
 /// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read them.
@@ -203,21 +246,31 @@ pub(crate) fn waiting(
     connection: &ModelConnection,
     outline: &RowOutline,
 ) -> Result<Vec<(u64, StoredRow)>, FileFault> {
-    let read = |(number, digest): (&u64, &RowDigest)| match one(connection, outline.shape, *number)? {
+    let read = |(number, digest): (&u64, &RowDigest)| match one(connection, outline.shape, *number)?
+    {
         Some(found) if found.digest == *digest => Ok((*number, found.row)),
-        Some(_) => damaged(format!("row number {number} is not the one that waits to be scrubbed")),
-        None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
+        Some(_) => damaged(format!(
+            "row number {number} is not the one that waits to be scrubbed"
+        )),
+        None => damaged(format!(
+            "row number {number} waits to be scrubbed and is missing"
+        )),
     };
     outline.hidden.iter().map(read).collect()
 }
 
 /// The rows that wait to be scrubbed, in the form that models take.
-pub(crate) fn waiting_rows(connection: &ModelConnection, outline: &RowOutline) -> Result<Rows, FileFault> {
+pub(crate) fn waiting_rows(
+    connection: &ModelConnection,
+    outline: &RowOutline,
+) -> Result<Rows, FileFault> {
     let mut collector = RowCollector::new(outline.shape);
     for (number, row) in waiting(connection, outline)? {
         collector.push(number, row);
     }
-    collector.finish(outline.weighted).map_err(|error| FileFault::Damaged(error.to_string()))
+    collector
+        .finish(outline.weighted)
+        .map_err(|error| FileFault::Damaged(error.to_string()))
 }
 
 /// Shows every row of the model, with its number. One row is in memory at a time.
@@ -227,7 +280,14 @@ pub(crate) fn each(
     mut see: impl FnMut(u64, HashedRow) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
     each_decoded(connection, outline, |number, row, digest, bytes| {
-        see(number, HashedRow { row, content: payload::content(outline.shape, bytes), digest })?;
+        see(
+            number,
+            HashedRow {
+                row,
+                content: payload::content(outline.shape, bytes),
+                digest,
+            },
+        )?;
         Ok(true)
     })?;
     Ok(())
@@ -281,9 +341,11 @@ impl RowStore for StoreRows<'_> {
     fn contains(&self, id: RowId) -> efface::Result<bool> {
         let known = self.store.raw(|connection| {
             self.check_listed(connection, id.0)?;
-            let mut statement =
-                connection.prepare_cached(r#"SELECT key <> zeroblob(48) FROM "keys" WHERE row = ?1"#)?;
-            Ok(statement.query_row([id.0], |row| row.get::<_, bool>(0)).optional()?)
+            let mut statement = connection
+                .prepare_cached(r#"SELECT key <> zeroblob(48) FROM "keys" WHERE row = ?1"#)?;
+            Ok(statement
+                .query_row([id.0], |row| row.get::<_, bool>(0))
+                .optional()?)
         });
         Ok(known.map_err(translate)?.unwrap_or(false))
     }
@@ -291,10 +353,18 @@ impl RowStore for StoreRows<'_> {
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
         self.check(ids)?;
         for (at, &id) in ids.iter().enumerate() {
-            let row = self.read(id.0).map_err(translate)?.ok_or(efface::Error::UnknownRow(id))?;
+            let row = self
+                .read(id.0)
+                .map_err(translate)?
+                .ok_or(efface::Error::UnknownRow(id))?;
             see(
                 at,
-                RowView { id, features: row.features.as_ref(), targets: &row.targets, weight: row.weight },
+                RowView {
+                    id,
+                    features: row.features.as_ref(),
+                    targets: &row.targets,
+                    weight: row.weight,
+                },
             );
         }
         Ok(())
@@ -311,7 +381,9 @@ impl RowStore for StoreRows<'_> {
             let reading = scope.spawn(move || self.send_blocks(&sender));
             let seen = blocks.iter().try_for_each(|block| see(&block));
             drop(blocks);
-            let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let read = reading
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             seen.and(read)
         })
     }
@@ -334,7 +406,11 @@ impl RowStore for StoreRows<'_> {
             if collector.ids.len() as u64 == self.outline.rows {
                 Ok(())
             } else {
-                damaged(format!("it holds {} rows where {} belong", collector.ids.len(), self.outline.rows))
+                damaged(format!(
+                    "it holds {} rows where {} belong",
+                    collector.ids.len(),
+                    self.outline.rows
+                ))
             }
         });
         read.map_err(translate)?;
@@ -405,16 +481,29 @@ impl RowCollector {
     }
 
     fn finish(self, weighted: bool) -> efface::Result<Rows> {
-        let RowShape { layout, width, outputs, .. } = self.shape;
+        let RowShape {
+            layout,
+            width,
+            outputs,
+            ..
+        } = self.shape;
         let features: Features = match layout {
             RowLayout::Dense64 => Dense::new(self.doubles, width)?.into(),
             RowLayout::Dense32 | RowLayout::Encoded => Dense::new(self.singles, width)?.into(),
-            RowLayout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
-            RowLayout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
+            RowLayout::Sparse64 => {
+                Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into()
+            }
+            RowLayout::Sparse32 => {
+                Csr::from_parts(self.starts, self.columns, self.singles, width)?.into()
+            }
             RowLayout::WordIds => WordIds::from_parts(self.starts, self.columns, width)?.into(),
         };
         let rows = Rows::with_ids(self.ids, features, self.targets, outputs)?;
-        if weighted { rows.weighted(self.weights) } else { Ok(rows) }
+        if weighted {
+            rows.weighted(self.weights)
+        } else {
+            Ok(rows)
+        }
     }
 }
 
@@ -441,7 +530,10 @@ pub(crate) fn encode(
 ) -> EncodedRow {
     let start = out.len();
     let digest = payload::append(number, shape.layout, nonce, row, out);
-    EncodedRow { content: payload::content(shape, &out[start..]), digest }
+    EncodedRow {
+        content: payload::content(shape, &out[start..]),
+        digest,
+    }
 }
 
 /// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
@@ -457,7 +549,11 @@ pub(crate) fn insert(
     let digest = payload::encode(number, shape.layout, &nonce, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, connection.seal(place(number), buffer)?])?;
-    Ok(WrittenRow { nonce, content: payload::content(shape, buffer), digest })
+    Ok(WrittenRow {
+        nonce,
+        content: payload::content(shape, buffer),
+        digest,
+    })
 }
 
 /// Gives a row other features, in place: the bytes keep their number and the row its content. Gives their digest.
@@ -480,7 +576,11 @@ pub(crate) fn renew(
     let digest = payload::encode(number, layout, &stored.nonce, &row, &mut buffer);
     let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
     let sealed = connection.seal(place(number), &buffer)?;
-    if connection.prepare_cached(sql)?.execute(params![number, sealed])? == 1 {
+    if connection
+        .prepare_cached(sql)?
+        .execute(params![number, sealed])?
+        == 1
+    {
         Ok(digest)
     } else {
         damaged(format!("row number {number} is missing"))

@@ -32,24 +32,29 @@ pub(super) const PARTS: &str =
 pub(super) const BACKBONE: &str =
     r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
-const BRANCHES: &str = r#"CREATE TABLE "branches"(branch INTEGER PRIMARY KEY, hashes BLOB NOT NULL)"#;
+const BRANCHES: &str =
+    r#"CREATE TABLE "branches"(branch INTEGER PRIMARY KEY, hashes BLOB NOT NULL)"#;
 const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
 const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
 const FORGOTTEN: &str =
     r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const KEYS: &str = r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT NULL)"#;
 const MEMBERS: &str = r#"CREATE TABLE "members"(commitment BLOB PRIMARY KEY) WITHOUT ROWID"#;
-const META: &str = r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
+const META: &str =
+    r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const NODES: &str = r#"CREATE TABLE "nodes"(level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID"#;
 const PLACES: &str = r#"CREATE TABLE "places"(page INTEGER PRIMARY KEY, slots BLOB NOT NULL)"#;
-const RECEIPTS: &str = r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
+const RECEIPTS: &str =
+    r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
 const REQUESTS: &str =
     r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
 
 /// In the order of their names.
-const TABLES: [&str; 13] =
-    [BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS, REQUESTS, ROWS];
+const TABLES: [&str; 13] = [
+    BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS,
+    REQUESTS, ROWS,
+];
 
 /// What makes an empty file ours. `arrays` is the size of the model in bytes.
 pub(super) fn stamp(arrays: usize) -> String {
@@ -66,8 +71,12 @@ pub(super) fn stamp(arrays: usize) -> String {
 /// Refuses a file with other tables, or with triggers or views that would do more than we ask.
 pub(crate) fn check(connection: &Connection) -> Result<(), FileFault> {
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
-    let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let network = found.first().is_some_and(|table| table.as_deref() == Some(BACKBONE));
+    let found: Vec<Option<String>> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let network = found
+        .first()
+        .is_some_and(|table| table.as_deref() == Some(BACKBONE));
     let found = if network { &found[1..] } else { &found[..] };
     // A settle that was cut short leaves a table of zeros, whose name comes last.
     let found = match found.split_last() {
@@ -75,11 +84,17 @@ pub(crate) fn check(connection: &Connection) -> Result<(), FileFault> {
         _ => found,
     };
     if found.len() == TABLES.len()
-        && found.iter().zip(TABLES).all(|(found, table)| found.as_deref() == Some(table))
+        && found
+            .iter()
+            .zip(TABLES)
+            .all(|(found, table)| found.as_deref() == Some(table))
     {
         return Ok(());
     }
-    damaged(format!("its tables are not those of format {}", crate::FORMAT))
+    damaged(format!(
+        "its tables are not those of format {}",
+        crate::FORMAT
+    ))
 }
 
 /// Empties the index of names and the hashes over it. The old pages are cleared.

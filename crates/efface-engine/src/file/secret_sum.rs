@@ -22,11 +22,18 @@ impl SecretSum {
 
     /// An empty sum under the same secret.
     pub(crate) fn again(&self) -> Self {
-        Self { key: self.key, sum: [0; 2] }
+        Self {
+            key: self.key,
+            sum: [0; 2],
+        }
     }
 
     pub(crate) fn add(&mut self, member: &[u8]) {
-        let hash: [u8; 32] = Sha256::new().chain_update(self.key).chain_update(member).finalize().into();
+        let hash: [u8; 32] = Sha256::new()
+            .chain_update(self.key)
+            .chain_update(member)
+            .finalize()
+            .into();
         for (sum, part) in self.sum.iter_mut().zip(hash.as_chunks().0) {
             *sum = sum.wrapping_add(u128::from_be_bytes(*part));
         }

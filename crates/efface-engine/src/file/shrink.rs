@@ -21,7 +21,9 @@ const MOST_BYTES: u64 = 1 << 28;
 pub(crate) fn give_back(connection: &Connection) -> Result<(), FileFault> {
     // Only there when an earlier settle did not come to its end.
     connection.execute_batch(DROP_SPARE)?;
-    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
+    let pragma = |name: &str| {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0))
+    };
     let bytes = pragma("page_count")? * pragma("page_size")?;
     if pragma("freelist_count")? == 0 || bytes >= MOST_BYTES {
         return Ok(());
@@ -47,18 +49,25 @@ mod tests {
         let size = || std::fs::metadata(&path).unwrap().len();
         store
             .with(|connection| {
-                let rows = r#"INSERT INTO "rows" VALUES (1, zeroblob(400000)), (2, zeroblob(100000))"#;
+                let rows =
+                    r#"INSERT INTO "rows" VALUES (1, zeroblob(400000)), (2, zeroblob(100000))"#;
                 connection.execute_batch(rows)?;
                 connection.execute_batch(r#"DELETE FROM "rows" WHERE row = 1"#)?;
                 let before = size();
                 // As a crash would leave it after the first step.
-                connection
-                    .execute_batch(&format!(r#"{SPARE}; INSERT INTO "spare" VALUES (zeroblob(900000))"#))?;
+                connection.execute_batch(&format!(
+                    r#"{SPARE}; INSERT INTO "spare" VALUES (zeroblob(900000))"#
+                ))?;
                 schema::check(connection)?;
                 give_back(connection)?;
                 schema::check(connection)?;
-                assert!(before > 500_000 && size() < 250_000, "{before} and {} bytes", size());
-                let left: u64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+                assert!(
+                    before > 500_000 && size() < 250_000,
+                    "{before} and {} bytes",
+                    size()
+                );
+                let left: u64 =
+                    connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
                 assert_eq!(left, 0);
                 Ok(())
             })

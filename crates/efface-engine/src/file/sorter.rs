@@ -42,7 +42,12 @@ impl Drop for SpilledRuns {
 impl RecordSorter {
     /// Spills to a file beside this path.
     pub(crate) fn new(beside: &Path) -> Self {
-        Self { beside: beside.to_owned(), most: MOST, records: Vec::new(), spilled: None }
+        Self {
+            beside: beside.to_owned(),
+            most: MOST,
+            records: Vec::new(),
+            spilled: None,
+        }
     }
 
     pub(crate) fn push(&mut self, record: Record) -> io::Result<()> {
@@ -63,7 +68,10 @@ impl RecordSorter {
 
     /// How many records it took.
     pub(crate) fn len(&self) -> usize {
-        let spilled = self.spilled.as_ref().map_or(0, |runs| runs.lengths.iter().sum());
+        let spilled = self
+            .spilled
+            .as_ref()
+            .map_or(0, |runs| runs.lengths.iter().sum());
         spilled + self.records.len()
     }
 
@@ -71,7 +79,10 @@ impl RecordSorter {
     pub(crate) fn arrange(&mut self) {
         self.records.sort_unstable_by_key(|record| {
             let (halves, _) = record.as_chunks();
-            [u128::from_be_bytes(halves[0]), u128::from_be_bytes(halves[1])]
+            [
+                u128::from_be_bytes(halves[0]),
+                u128::from_be_bytes(halves[1]),
+            ]
         });
     }
 
@@ -81,7 +92,10 @@ impl RecordSorter {
             Some(runs) => runs,
             none => {
                 let name = LockedName::beside(&self.beside)?;
-                none.insert(SpilledRuns { name, lengths: Vec::new() })
+                none.insert(SpilledRuns {
+                    name,
+                    lengths: Vec::new(),
+                })
             }
         };
         runs.name.file.write_all(self.records.as_flattened())?;
@@ -96,14 +110,30 @@ impl RecordSorter {
         let mut runs = Vec::new();
         let mut start = 0;
         for length in self.spilled.iter().flat_map(|spilled| &spilled.lengths) {
-            runs.push(Run { start, left: *length, block: Vec::new(), at: 0 });
+            runs.push(Run {
+                start,
+                left: *length,
+                block: Vec::new(),
+                at: 0,
+            });
             start += *length as u64 * 32;
         }
-        runs.push(Run { start, left: 0, block: std::mem::take(&mut self.records), at: 0 });
-        let mut sorted = SortedRecords { runs, next: BinaryHeap::new(), spilled: self.spilled.take() };
+        runs.push(Run {
+            start,
+            left: 0,
+            block: std::mem::take(&mut self.records),
+            at: 0,
+        });
+        let mut sorted = SortedRecords {
+            runs,
+            next: BinaryHeap::new(),
+            spilled: self.spilled.take(),
+        };
         for (at, run) in sorted.runs.iter_mut().enumerate() {
             let first = run.next(sorted.spilled.as_ref())?;
-            sorted.next.extend(first.map(|record| Reverse((record, at))));
+            sorted
+                .next
+                .extend(first.map(|record| Reverse((record, at))));
         }
         Ok(sorted)
     }
@@ -122,7 +152,9 @@ struct Run {
 impl Run {
     fn next(&mut self, spilled: Option<&SpilledRuns>) -> io::Result<Option<Record>> {
         if self.at == self.block.len()
-            && let Some(mut file) = spilled.filter(|_| self.left > 0).map(|spilled| &spilled.name.file)
+            && let Some(mut file) = spilled
+                .filter(|_| self.left > 0)
+                .map(|spilled| &spilled.name.file)
         {
             let count = self.left.min(BLOCK);
             self.block.resize(count, [0; 32]);
@@ -169,7 +201,10 @@ mod tests {
     fn records_come_in_order_from_memory_and_from_runs_and_leave_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         for (most, count) in [(1000, 300_u64), (100, 300), (7, 10_000), (10_000, 0)] {
-            let mut sorter = RecordSorter { most, ..RecordSorter::new(&folder.path().join("model")) };
+            let mut sorter = RecordSorter {
+                most,
+                ..RecordSorter::new(&folder.path().join("model"))
+            };
             let record = |number: u64| efface_receipt::sha256(&number.to_be_bytes()).0;
             (0..count).for_each(|number| sorter.push(record(number)).unwrap());
             assert_eq!(sorter.len() as u64, count);

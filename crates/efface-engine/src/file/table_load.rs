@@ -41,7 +41,17 @@ impl<'a> TableLoad<'a> {
         let list = BlobLoad::new(connection, &pages, "keys")?;
         let tree = HashTree::new(HashedTable::Keys, TreeTop::empty());
         let open = Sha256::new();
-        Ok(Self { connection, pages, rows, list, count: 0, open, hashes: Vec::new(), tree, chunks: 0 })
+        Ok(Self {
+            connection,
+            pages,
+            rows,
+            list,
+            count: 0,
+            open,
+            hashes: Vec::new(),
+            tree,
+            chunks: 0,
+        })
     }
 
     /// Appends rows whose bytes end where `ends` says, and their entries in the list.
@@ -98,6 +108,9 @@ impl<'a> TableLoad<'a> {
         self.rows.finish(&mut self.pages)?;
         self.list.finish(&mut self.pages)?;
         let keys = self.enter_hashes()?;
-        Ok(DirectoryHead { rows: self.count, roots: ListRoots::without_index(keys) })
+        Ok(DirectoryHead {
+            rows: self.count,
+            roots: ListRoots::without_index(keys),
+        })
     }
 }

@@ -69,7 +69,12 @@ impl OpenPage {
     fn new(size: usize, mark: u8, front: usize) -> Self {
         let mut bytes = vec![0; size];
         bytes[0] = mark;
-        Self { bytes, front, cells: 0, content: size }
+        Self {
+            bytes,
+            front,
+            cells: 0,
+            content: size,
+        }
     }
 
     fn has_room(&self, cell: usize) -> bool {
@@ -143,9 +148,18 @@ impl BranchPages {
     }
 
     /// Writes a branch, and enters it into the level above.
-    fn write(&mut self, pages: &mut PageWriter, level: usize, children: Vec<ChildPage>) -> io::Result<()> {
+    fn write(
+        &mut self,
+        pages: &mut PageWriter,
+        level: usize,
+        children: Vec<ChildPage>,
+    ) -> io::Result<()> {
         let number = pages.append(self.branch(pages, &children).closed())?;
-        let separator = children.into_iter().last().map(|last| last.separator).unwrap_or_default();
+        let separator = children
+            .into_iter()
+            .last()
+            .map(|last| last.separator)
+            .unwrap_or_default();
         self.add(pages, level + 1, ChildPage { number, separator })
     }
 
@@ -168,7 +182,14 @@ impl BranchPages {
             return pages.replace(self.root, last.closed());
         }
         let number = pages.append(last.closed())?;
-        self.add(pages, 0, ChildPage { number, separator: Vec::new() })?;
+        self.add(
+            pages,
+            0,
+            ChildPage {
+                number,
+                separator: Vec::new(),
+            },
+        )?;
         let most = self.most_children(pages);
         let mut level = 0;
         loop {
@@ -201,10 +222,22 @@ pub(super) struct BlobLoad {
 }
 
 impl BlobLoad {
-    pub(super) fn new(connection: &Connection, pages: &PageWriter, table: &str) -> rusqlite::Result<Self> {
+    pub(super) fn new(
+        connection: &Connection,
+        pages: &PageWriter,
+        table: &str,
+    ) -> rusqlite::Result<Self> {
         let kind = TreeKind::Table;
-        let top = BranchPages { root: root_of(connection, table)?, kind, levels: Vec::new() };
-        Ok(Self { leaf: OpenPage::new(pages.size(), kind.leaf_mark(), LEAF), last: 0, top })
+        let top = BranchPages {
+            root: root_of(connection, table)?,
+            kind,
+            levels: Vec::new(),
+        };
+        Ok(Self {
+            leaf: OpenPage::new(pages.size(), kind.leaf_mark(), LEAF),
+            last: 0,
+            top,
+        })
     }
 
     /// Adds a row; numbers must ascend.
@@ -262,7 +295,11 @@ fn local_bytes(page: usize, payload: usize) -> usize {
 fn overflow_pages(pages: &mut PageWriter, rest: &[u8]) -> io::Result<()> {
     let mut parts = rest.chunks(pages.size() - 4).peekable();
     while let Some(part) = parts.next() {
-        let next = if parts.peek().is_some() { pages.after(pages.next())? } else { 0 };
+        let next = if parts.peek().is_some() {
+            pages.after(pages.next())?
+        } else {
+            0
+        };
         let mut page = vec![0; pages.size()];
         page[..4].copy_from_slice(&next.to_be_bytes());
         page[4..][..part.len()].copy_from_slice(part);
@@ -306,12 +343,25 @@ pub(crate) struct KeyLoad {
 
 impl KeyLoad {
     /// For a table of the file at this path.
-    pub(crate) fn begin(connection: &Connection, path: &Path, table: &str) -> Result<Self, FileFault> {
+    pub(crate) fn begin(
+        connection: &Connection,
+        path: &Path,
+        table: &str,
+    ) -> Result<Self, FileFault> {
         let kind = TreeKind::Index;
         let pages = PageWriter::open(path)?;
-        let top = BranchPages { root: root_of(connection, table)?, kind, levels: Vec::new() };
+        let top = BranchPages {
+            root: root_of(connection, table)?,
+            kind,
+            levels: Vec::new(),
+        };
         let leaf = OpenPage::new(pages.size(), kind.leaf_mark(), LEAF);
-        Ok(Self { pages, leaf, beyond: None, top })
+        Ok(Self {
+            pages,
+            leaf,
+            beyond: None,
+            top,
+        })
     }
 
     /// Adds a key; keys must ascend.
@@ -333,11 +383,15 @@ impl KeyLoad {
     fn close_leaf(&mut self, separator: Vec<u8>) -> io::Result<()> {
         let number = self.pages.append(self.leaf.closed())?;
         self.leaf.clear();
-        self.top.add(&mut self.pages, 0, ChildPage { number, separator })
+        self.top
+            .add(&mut self.pages, 0, ChildPage { number, separator })
     }
 
     /// Lets SQLite change other tables in between.
-    pub(crate) fn aside(&mut self, change: impl FnOnce() -> Result<(), FileFault>) -> Result<(), FileFault> {
+    pub(crate) fn aside(
+        &mut self,
+        change: impl FnOnce() -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
         self.pages.finish()?;
         change()?;
         Ok(self.pages.resume()?)
@@ -368,7 +422,9 @@ mod tests {
     }
 
     fn whole(connection: &Connection) {
-        let found: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        let found: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(found, "ok");
     }
 
@@ -406,13 +462,25 @@ mod tests {
                 beside.finish(&mut pages).unwrap();
                 pages.finish().unwrap();
                 whole(&connection);
-                let mut statement = connection.prepare("SELECT row, payload FROM rows ORDER BY row").unwrap();
-                let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+                let mut statement = connection
+                    .prepare("SELECT row, payload FROM rows ORDER BY row")
+                    .unwrap();
+                let found = statement
+                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .unwrap();
                 let found: Vec<(u64, Vec<u8>)> = found.map(Result::unwrap).collect();
-                assert!(found.iter().eq(&(0..rows).map(|row| (row, blob(row))).collect::<Vec<_>>()));
+                assert!(
+                    found
+                        .iter()
+                        .eq(&(0..rows).map(|row| (row, blob(row))).collect::<Vec<_>>())
+                );
                 // They go on like any other table.
-                connection.execute("INSERT INTO rows VALUES (?1, ?2)", (rows, blob(rows))).unwrap();
-                connection.execute("UPDATE rows SET payload = zeroblob(length(payload))", []).unwrap();
+                connection
+                    .execute("INSERT INTO rows VALUES (?1, ?2)", (rows, blob(rows)))
+                    .unwrap();
+                connection
+                    .execute("UPDATE rows SET payload = zeroblob(length(payload))", [])
+                    .unwrap();
                 whole(&connection);
             }
         }
@@ -422,12 +490,26 @@ mod tests {
     fn sets_of_keys_are_whole_whatever_their_number() {
         for arrays in [0, 1 << 20] {
             // A leaf of 4 kB holds 110 keys, a branch over such leaves 99.
-            for keys in [0, 1, 109, 110, 111, 112, 221, 222, 223, 10_000, 110 * 99 + 98, 40_000] {
+            for keys in [
+                0,
+                1,
+                109,
+                110,
+                111,
+                112,
+                221,
+                222,
+                223,
+                10_000,
+                110 * 99 + 98,
+                40_000,
+            ] {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("model");
                 let connection = file(&path, arrays);
-                let mut all: Vec<[u8; 32]> =
-                    (0..keys as u64).map(|key| efface_receipt::sha256(&key.to_be_bytes()).0).collect();
+                let mut all: Vec<[u8; 32]> = (0..keys as u64)
+                    .map(|key| efface_receipt::sha256(&key.to_be_bytes()).0)
+                    .collect();
                 all.sort_unstable();
                 let mut load = KeyLoad::begin(&connection, &path, "members").unwrap();
                 let (first, rest) = all.split_at(all.len() / 2);
@@ -438,12 +520,18 @@ mod tests {
                 rest.iter().for_each(|key| load.push(key).unwrap());
                 load.finish().unwrap();
                 whole(&connection);
-                let mut statement = connection.prepare("SELECT commitment FROM members").unwrap();
+                let mut statement = connection
+                    .prepare("SELECT commitment FROM members")
+                    .unwrap();
                 let found = statement.query_map([], |row| row.get(0)).unwrap();
                 let found: Vec<[u8; 32]> = found.map(Result::unwrap).collect();
                 assert_eq!(found, all);
-                connection.execute("INSERT INTO members VALUES (zeroblob(32))", []).unwrap();
-                connection.execute("DELETE FROM members WHERE commitment < x'40'", []).unwrap();
+                connection
+                    .execute("INSERT INTO members VALUES (zeroblob(32))", [])
+                    .unwrap();
+                connection
+                    .execute("DELETE FROM members WHERE commitment < x'40'", [])
+                    .unwrap();
                 whole(&connection);
             }
         }

@@ -45,7 +45,11 @@ impl PrivacyAccount {
         release: &mut ReleaseTerms,
     ) -> Result<(), f64> {
         let deviation = release.noise.unwrap_or(0.0);
-        let before = self.last.as_ref().filter(|copy| copy.version == *version).cloned();
+        let before = self
+            .last
+            .as_ref()
+            .filter(|copy| copy.version == *version)
+            .cloned();
         // A policy without noise hides nothing. A calibrated policy whose noise comes to 0 still hides earlier exports.
         let open = deviation == 0.0 && (before.is_none() || release.calibration.is_none());
         if open {
@@ -54,13 +58,19 @@ impl PrivacyAccount {
                     "no noise: what noise on earlier exports hid can be read off this one as far as it is still true".into(),
                 );
             }
-            *self = Self { since: Some(sequence), ..Self::default() };
+            *self = Self {
+                since: Some(sequence),
+                ..Self::default()
+            };
             return Ok(());
         }
         if let Some(copy) = before.as_ref().filter(|copy| copy.deviation != deviation) {
             return Err(copy.deviation);
         }
-        let hidden = release.calibration.as_ref().and_then(|calibration| calibration.sensitivity);
+        let hidden = release
+            .calibration
+            .as_ref()
+            .and_then(|calibration| calibration.sensitivity);
         let mu = hidden.map_or(0.0, |distance| distance / deviation);
         // A second copy of a version, under a policy that has more to hide, is charged with the difference.
         let known = before.as_ref().map_or(0.0, |copy| copy.mu);
@@ -68,8 +78,16 @@ impl PrivacyAccount {
         self.squared += fresh;
         self.releases += u64::from(before.is_none());
         self.untold |= hidden.is_none();
-        self.last = Some(NoisyCopy { version: *version, deviation, mu: mu.max(known) });
-        match release.calibration.as_ref().map(|calibration| calibration.delta) {
+        self.last = Some(NoisyCopy {
+            version: *version,
+            deviation,
+            mu: mu.max(known),
+        });
+        match release
+            .calibration
+            .as_ref()
+            .map(|calibration| calibration.delta)
+        {
             Some(delta) => release.privacy = Some(self.spent(fresh.sqrt(), delta)),
             None => release.warnings.push(outright(deviation)),
         }
@@ -78,14 +96,24 @@ impl PrivacyAccount {
 
     fn spent(&self, mu: f64, delta: f64) -> PrivacySpent {
         let epsilon = gaussian::epsilon(mu, delta);
-        PrivacySpent { delta, mu, epsilon, total: self.total(delta), since: self.since }
+        PrivacySpent {
+            delta,
+            mu,
+            epsilon,
+            total: self.total(delta),
+            since: self.since,
+        }
     }
 
     /// What all of them spent at this δ; None where no policy said which distance their noise has to hide.
     pub(crate) fn total(&self, delta: f64) -> Option<PrivacyTotal> {
         let mu = self.squared.sqrt();
         let epsilon = gaussian::epsilon(mu, delta);
-        (!self.untold).then_some(PrivacyTotal { mu, epsilon, releases: self.releases })
+        (!self.untold).then_some(PrivacyTotal {
+            mu,
+            epsilon,
+            releases: self.releases,
+        })
     }
 }
 
@@ -131,7 +159,9 @@ mod tests {
         sensitivity: Option<f64>,
     ) -> ReleaseTerms {
         let mut release = release((noise > 0.0).then_some(noise), sensitivity);
-        account.charge(&Hash([version; 32]), u64::from(version), &mut release).unwrap();
+        account
+            .charge(&Hash([version; 32]), u64::from(version), &mut release)
+            .unwrap();
         release
     }
 
@@ -141,10 +171,16 @@ mod tests {
         let sigma = gaussian::deviation(1.0, 1e-5);
         let spent = |release: ReleaseTerms| release.privacy.unwrap();
         let first = spent(export(&mut account, 1, sigma, Some(1.0)));
-        assert!((first.epsilon - 1.0).abs() < 1e-8 && first.total.as_ref().unwrap().epsilon == first.epsilon);
+        assert!(
+            (first.epsilon - 1.0).abs() < 1e-8
+                && first.total.as_ref().unwrap().epsilon == first.epsilon
+        );
         for _ in 0..3 {
             let again = spent(export(&mut account, 1, sigma, Some(1.0)));
-            assert_eq!((again.mu, again.epsilon, again.total), (0.0, 0.0, first.total.clone()));
+            assert_eq!(
+                (again.mu, again.epsilon, again.total),
+                (0.0, 0.0, first.total.clone())
+            );
         }
         let second = spent(export(&mut account, 2, sigma, Some(1.0)));
         let third = spent(export(&mut account, 3, 2.0 * sigma, Some(4.0)));
@@ -153,14 +189,21 @@ mod tests {
         assert!((total.mu * sigma - 6.0_f64.sqrt()).abs() < 1e-12 && total.releases == 3);
         // Less than the ε of the parts added up, more than the largest of them.
         let parts = first.epsilon + second.epsilon + third.epsilon;
-        assert!(total.epsilon < parts && total.epsilon > third.epsilon, "{total:?} and {parts}");
+        assert!(
+            total.epsilon < parts && total.epsilon > third.epsilon,
+            "{total:?} and {parts}"
+        );
     }
 
     #[test]
     fn one_version_leaves_with_one_noise() {
         let mut account = PrivacyAccount::default();
         export(&mut account, 1, 0.5, Some(0.1));
-        for (noise, sensitivity) in [(Some(0.25), Some(0.1)), (Some(0.7), None), (Some(0.0), Some(0.1))] {
+        for (noise, sensitivity) in [
+            (Some(0.25), Some(0.1)),
+            (Some(0.7), None),
+            (Some(0.0), Some(0.1)),
+        ] {
             let wrong = account.charge(&Hash([1; 32]), 9, &mut release(noise, sensitivity));
             assert_eq!(wrong, Err(0.5));
         }
@@ -175,11 +218,17 @@ mod tests {
     fn noise_without_a_promise_has_no_total_and_no_noise_starts_anew() {
         let mut account = PrivacyAccount::default();
         let chosen = export(&mut account, 1, 0.5, None);
-        assert!(chosen.privacy.is_none() && chosen.warnings[0].contains("1.184e-1"), "{chosen:?}");
+        assert!(
+            chosen.privacy.is_none() && chosen.warnings[0].contains("1.184e-1"),
+            "{chosen:?}"
+        );
         let spent = export(&mut account, 2, 0.5, Some(0.1)).privacy.unwrap();
         assert!(spent.total.is_none() && spent.epsilon > 0.0);
         let plain = export(&mut account, 3, 0.0, None);
-        assert!(plain.privacy.is_none() && plain.warnings[0].contains("hid"), "{plain:?}");
+        assert!(
+            plain.privacy.is_none() && plain.warnings[0].contains("hid"),
+            "{plain:?}"
+        );
         let spent = export(&mut account, 4, 0.5, Some(0.1)).privacy.unwrap();
         assert_eq!((spent.since, spent.total.unwrap().releases), (Some(3), 1));
     }

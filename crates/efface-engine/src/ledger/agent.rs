@@ -50,7 +50,9 @@ pub(super) fn sign(socket: &Path, key: &[u8; 32], message: &[u8]) -> AgentResult
     }
     let mut signature = AgentReader(reader.bytes().unwrap_or_default());
     let kind = signature.bytes();
-    let bytes = signature.bytes().and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
+    let bytes = signature
+        .bytes()
+        .and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
     match bytes {
         Some(bytes) if kind == Some(ED25519) => Ok(bytes),
         _ => Err("the agent gave no Ed25519 signature".into()),
@@ -80,7 +82,9 @@ fn put(bytes: &mut Vec<u8>, part: &[u8]) {
 #[cfg(unix)]
 fn ask(socket: &Path, request: &[u8]) -> AgentResult<Vec<u8>> {
     use std::io::{Read, Write};
-    let told = |cause: std::io::Error| format!("the agent at {} does not answer: {cause}", socket.display());
+    let told = |cause: std::io::Error| {
+        format!("the agent at {} does not answer: {cause}", socket.display())
+    };
     let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(told)?;
     let mut message = Vec::new();
     put(&mut message, request);
@@ -89,7 +93,9 @@ fn ask(socket: &Path, request: &[u8]) -> AgentResult<Vec<u8>> {
     stream.read_exact(&mut length).map_err(told)?;
     let length = u32::from_be_bytes(length);
     if length > LARGEST {
-        return Err(format!("the agent's answer has {length} bytes, more than the {LARGEST} that are read"));
+        return Err(format!(
+            "the agent's answer has {length} bytes, more than the {LARGEST} that are read"
+        ));
     }
     let mut answer = vec![0; length as usize];
     stream.read_exact(&mut answer).map_err(told)?;

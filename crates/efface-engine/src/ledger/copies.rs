@@ -20,8 +20,11 @@ pub(crate) fn add(
     made_at: i64,
 ) -> Result<u64, FileFault> {
     check(connection, ledger)?;
-    let number: u64 =
-        connection.query_row(r#"SELECT coalesce(max(number), 0) + 1 FROM "copies""#, [], |row| row.get(0))?;
+    let number: u64 = connection.query_row(
+        r#"SELECT coalesce(max(number), 0) + 1 FROM "copies""#,
+        [],
+        |row| row.get(0),
+    )?;
     let destination = destination.map(|hash| hash.0);
     connection.execute(
         r#"INSERT INTO "copies" VALUES (?1, ?2, ?3, ?4, ?5, NULL)"#,
@@ -53,7 +56,9 @@ pub(crate) fn replace(connection: &Connection, from: &Connection) -> Result<(), 
     let columns = read.column_count();
     let mut rows = read.query([])?;
     while let Some(row) = rows.next()? {
-        let values: Vec<Value> = (0..columns).map(|at| row.get(at)).collect::<rusqlite::Result<_>>()?;
+        let values: Vec<Value> = (0..columns)
+            .map(|at| row.get(at))
+            .collect::<rusqlite::Result<_>>()?;
         connection
             .prepare_cached(r#"INSERT INTO "copies" VALUES (?, ?, ?, ?, ?, ?)"#)?
             .execute(params_from_iter(values))?;
@@ -85,7 +90,9 @@ fn hash(connection: &Connection) -> Result<Hash, FileFault> {
         for column in 0..columns {
             match row.get_ref(column)? {
                 ValueRef::Null => digest.update(b"n"),
-                ValueRef::Integer(number) => digest.update([&b"i"[..], &number.to_be_bytes()].concat()),
+                ValueRef::Integer(number) => {
+                    digest.update([&b"i"[..], &number.to_be_bytes()].concat())
+                }
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
                     digest.update([&b"b"[..], &(bytes.len() as u64).to_be_bytes(), bytes].concat());
                 }
@@ -103,7 +110,10 @@ pub(crate) fn count(connection: &Connection) -> Result<(u64, u64), FileFault> {
 }
 
 /// Every export, oldest first.
-pub(crate) fn list(connection: &Connection, ledger: &LedgerHead) -> Result<Vec<KnownCopy>, FileFault> {
+pub(crate) fn list(
+    connection: &Connection,
+    ledger: &LedgerHead,
+) -> Result<Vec<KnownCopy>, FileFault> {
     check(connection, ledger)?;
     let sql = r#"SELECT number, parameters, made_at, withdrawn_at FROM "copies" ORDER BY number"#;
     let mut statement = connection.prepare_cached(sql)?;
@@ -112,7 +122,11 @@ pub(crate) fn list(connection: &Connection, ledger: &LedgerHead) -> Result<Vec<K
         Ok(KnownCopy {
             number: row.get(0)?,
             kind: CopyKind::Export,
-            state: if withdrawn.is_some() { CopyState::Withdrawn } else { CopyState::Live },
+            state: if withdrawn.is_some() {
+                CopyState::Withdrawn
+            } else {
+                CopyState::Live
+            },
             parameters: Hash(row.get(1)?),
             made_at: at(row.get(2)?),
             withdrawn_at: withdrawn.map(at),

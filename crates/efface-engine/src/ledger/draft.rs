@@ -2,9 +2,9 @@
 
 use efface::NotCovered;
 use efface_receipt::{
-    AuditEntry, DistanceBound, Hash, KeyChange, KeyId, KnownCopy, LogHead, MAX_LIST, MAX_TEXT_BYTES, Receipt,
-    ReleaseTerms, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA, SettledRun,
-    StateChange, Time, UncoveredPart, rows_commitment,
+    AuditEntry, DistanceBound, Hash, KeyChange, KeyId, KnownCopy, LogHead, MAX_LIST,
+    MAX_TEXT_BYTES, Receipt, ReleaseTerms, RequestId, RequestKind, RequestOutcome, RequestTimes,
+    RowsTouched, SCHEMA, SettledRun, StateChange, Time, UncoveredPart, rows_commitment,
 };
 use serde_json::{Map, Value};
 
@@ -99,17 +99,27 @@ impl ReceiptDraft {
         position: LogPosition,
     ) -> Result<Receipt, FileFault> {
         let id = random_name::<16>().map_err(|error| FileFault::Damaged(error.to_string()))?;
-        let LogPosition { sequence, previous, key_id } = position;
+        let LogPosition {
+            sequence,
+            previous,
+            key_id,
+        } = position;
         let touched: Vec<Hash> = self.gone.iter().chain(&self.come).copied().collect();
         let rows = self.loaded.unwrap_or_else(|| RowsTouched {
             commitment: rows_commitment(&touched),
             removed: self.gone.len() as u64,
             added: self.come.len() as u64,
         });
-        let changed = !matches!(self.outcome, RequestOutcome::NotFound | RequestOutcome::Refused)
-            && self.kind != RequestKind::Settle;
+        let changed = !matches!(
+            self.outcome,
+            RequestOutcome::NotFound | RequestOutcome::Refused
+        ) && self.kind != RequestKind::Settle;
         // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
-        let before = if changed { stage.before } else { Some(stage.after) };
+        let before = if changed {
+            stage.before
+        } else {
+            Some(stage.after)
+        };
         let mut settings = self.settings;
         let mut method = None;
         let mut seed = None;
@@ -150,8 +160,14 @@ impl ReceiptDraft {
             },
             subject: self.subject,
             rows,
-            training_set: StateChange { before: before.map(|state| state.0), after: stage.after.0 },
-            parameters: StateChange { before: before.map(|state| state.1), after: stage.after.1 },
+            training_set: StateChange {
+                before: before.map(|state| state.0),
+                after: stage.after.0,
+            },
+            parameters: StateChange {
+                before: before.map(|state| state.1),
+                after: stage.after.1,
+            },
             method,
             efface: env!("CARGO_PKG_VERSION").into(),
             settings,
@@ -173,14 +189,22 @@ impl ReceiptDraft {
 
 /// What is not covered, in the receipt's form: the code, and the sentence.
 fn uncovered_part(what: &NotCovered) -> UncoveredPart {
-    UncoveredPart { code: what.code().into(), detail: printable(&what.to_string()) }
+    UncoveredPart {
+        code: what.code().into(),
+        detail: printable(&what.to_string()),
+    }
 }
 
 /// A text as receipts have them: no control characters, not too long. Names of columns may have either.
 pub(crate) fn printable(text: &str) -> String {
-    let mut clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if clean.len() > MAX_TEXT_BYTES {
-        let end = (0..=MAX_TEXT_BYTES - '…'.len_utf8()).rev().find(|at| clean.is_char_boundary(*at));
+        let end = (0..=MAX_TEXT_BYTES - '…'.len_utf8())
+            .rev()
+            .find(|at| clean.is_char_boundary(*at));
         clean.truncate(end.unwrap_or(0));
         clean.push('…');
     }

@@ -1,8 +1,8 @@
 //! How a log begins: with a key, the training set as it is, and a receipt that says so.
 
 use efface_receipt::{
-    Hash, KeyChange, KeyRing, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, RowsTouched, SecretKey,
-    SignedReceipt,
+    Hash, KeyChange, KeyRing, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, RowsTouched,
+    SecretKey, SignedReceipt,
 };
 use rusqlite::Connection;
 
@@ -41,7 +41,12 @@ pub(crate) fn draw(access: &KeyAccess, with_recovery: bool) -> Result<LogSecrets
     let noise = NoiseSeed::draw(&origin)?;
     let recovery = with_recovery.then(|| key::draw(&origin)).transpose()?;
     let (signer, key) = new_signer(&origin, &access.place)?;
-    Ok(LogSecrets { signer, key, noise, recovery })
+    Ok(LogSecrets {
+        signer,
+        key,
+        noise,
+        recovery,
+    })
 }
 
 /// What signs from now on: a new key, which is to be put into the key file, or a key elsewhere.
@@ -76,7 +81,11 @@ pub(crate) fn found(
     let now = ledger.now();
     let set = ledger.members.set;
     ledger.version_at = ledger.newest;
-    let fitted = ModelTransition { before: None, after: (set, first.parameters), copies: Vec::new() };
+    let fitted = ModelTransition {
+        before: None,
+        after: (set, first.parameters),
+        copies: Vec::new(),
+    };
     let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);
     draft.loaded = Some(first.rows);
     draft.findings = Some(first.findings);
@@ -87,22 +96,37 @@ pub(crate) fn found(
         recovery: ledger.recovery.clone(),
     });
     // Signed here, so that another seed beside the model is noticed.
-    draft.settings.insert(noise::SETTING.into(), secrets.noise.commitment().to_string().into());
+    draft.settings.insert(
+        noise::SETTING.into(),
+        secrets.noise.commitment().to_string().into(),
+    );
     ReceiptLog(connection).append(ledger, &*secrets.signer, &fitted, vec![draft])?;
     Ok(())
 }
 
 /// The seed of the noise on exports. It must be the one whose hash the first receipt holds.
-pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead, access: &KeyAccess) -> Result<NoiseSeed> {
+pub(crate) fn noise_seed(
+    store: &ModelStore,
+    ledger: &LedgerHead,
+    access: &KeyAccess,
+) -> Result<NoiseSeed> {
     noise_seed_in(store, ledger, &access.file(store.path()))
 }
 
 /// The same, from another file: that of a recovery key holds the seed too.
-pub(crate) fn noise_seed_in(store: &ModelStore, ledger: &LedgerHead, file: &KeyFile) -> Result<NoiseSeed> {
+pub(crate) fn noise_seed_in(
+    store: &ModelStore,
+    ledger: &LedgerHead,
+    file: &KeyFile,
+) -> Result<NoiseSeed> {
     let commitment = store.with(|connection| {
         let first = SignedReceipt::parse(&leaf(connection, 0)?)?;
         first.verify(&KeyRing::from(PublicKey::parse(&ledger.first_key)?))?;
-        let promised = first.receipt.settings.get(noise::SETTING).and_then(|hash| hash.as_str());
+        let promised = first
+            .receipt
+            .settings
+            .get(noise::SETTING)
+            .and_then(|hash| hash.as_str());
         match promised.and_then(Hash::from_hex) {
             Some(commitment) => Ok(commitment),
             None => damaged("its first receipt holds no hash of the seed of its noise"),

@@ -18,7 +18,11 @@ pub(crate) fn deviation(epsilon: f64, delta: f64) -> f64 {
     // Halving the logarithm: 80 times is beyond the last bit.
     for _ in 0..80 {
         let middle = (low * high).sqrt();
-        if excess(middle, epsilon) <= delta { high = middle } else { low = middle }
+        if excess(middle, epsilon) <= delta {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     high
 }
@@ -38,7 +42,11 @@ pub(crate) fn epsilon(mu: f64, delta: f64) -> f64 {
     // Halving: 80 times is beyond the last bit.
     for _ in 0..80 {
         let middle = low + (high - low) / 2.0;
-        if excess(1.0 / mu, middle) <= delta { high = middle } else { low = middle }
+        if excess(1.0 / mu, middle) <= delta {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     high
 }
@@ -80,7 +88,10 @@ mod tests {
         ];
         for (epsilon, delta, sigma) in known {
             let found = deviation(epsilon, delta);
-            assert!((found / sigma - 1.0).abs() < 1e-8, "ε {epsilon}, δ {delta}: {found} and {sigma}");
+            assert!(
+                (found / sigma - 1.0).abs() < 1e-8,
+                "ε {epsilon}, δ {delta}: {found} and {sigma}"
+            );
         }
     }
 
@@ -98,7 +109,10 @@ mod tests {
         ];
         for (mu, delta, known) in known {
             let found = epsilon(mu, delta);
-            assert!((found / known - 1.0).abs() < 1e-8, "μ {mu}, δ {delta}: {found} and {known}");
+            assert!(
+                (found / known - 1.0).abs() < 1e-8,
+                "μ {mu}, δ {delta}: {found} and {known}"
+            );
         }
         assert_eq!((epsilon(0.0, 1e-6), epsilon(0.1, 0.1)), (0.0, 0.0));
         assert!((epsilon(1.0 / deviation(1.0, 1e-5), 1e-5) - 1.0).abs() < 1e-8);

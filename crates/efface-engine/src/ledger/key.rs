@@ -32,8 +32,10 @@ const NONCE: usize = 12;
 
 /// A new key for a log, or for a witness of logs.
 pub fn draw(origin: &str) -> Result<SecretKey> {
-    SecretKey::from_seed(origin, &*random_bytes::<32>()?)
-        .map_err(|fault| Error::Key { path: origin.into(), problem: fault.to_string() })
+    SecretKey::from_seed(origin, &*random_bytes::<32>()?).map_err(|fault| Error::Key {
+        path: origin.into(),
+        problem: fault.to_string(),
+    })
 }
 
 /// The file that holds the secrets of a model.
@@ -45,16 +47,25 @@ pub(crate) struct KeyFile {
 impl KeyFile {
     /// The key file of a model.
     pub(crate) fn of(model: &Path, passphrase: Option<Passphrase>) -> Self {
-        Self { path: key_path(model), passphrase }
+        Self {
+            path: key_path(model),
+            passphrase,
+        }
     }
 
     /// A file that holds one key, such as a recovery key.
     pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), passphrase: None }
+        Self {
+            path: path.to_owned(),
+            passphrase: None,
+        }
     }
 
     fn refuse<T>(&self, problem: &str) -> Result<T> {
-        Err(Error::Key { path: self.path.clone(), problem: problem.into() })
+        Err(Error::Key {
+            path: self.path.clone(),
+            problem: problem.into(),
+        })
     }
 
     /// The secret half of a key.
@@ -66,7 +77,10 @@ impl KeyFile {
             }
             Err(error) => return Err(error),
         };
-        for line in text.lines().filter(|line| !line.is_empty() && !NoiseSeed::is_line(line)) {
+        for line in text
+            .lines()
+            .filter(|line| !line.is_empty() && !NoiseSeed::is_line(line))
+        {
             match SecretKey::parse(line) {
                 Ok(secret) if secret.public() == *public => return Ok(secret),
                 Ok(_) => {}
@@ -80,26 +94,41 @@ impl KeyFile {
     /// The seed of the noise on exports whose hash this is.
     pub(crate) fn noise_seed(&self, commitment: &Hash) -> Result<NoiseSeed> {
         let text = self.read()?;
-        let mut seeds = text.lines().filter(|line| NoiseSeed::is_line(line)).peekable();
-        let refuse = |problem: &str| Error::NoiseSeed { path: self.path.clone(), problem: problem.into() };
+        let mut seeds = text
+            .lines()
+            .filter(|line| NoiseSeed::is_line(line))
+            .peekable();
+        let refuse = |problem: &str| Error::NoiseSeed {
+            path: self.path.clone(),
+            problem: problem.into(),
+        };
         if seeds.peek().is_none() {
             return Err(refuse("the seed of its noise is not there"));
         }
-        let found = seeds.filter_map(NoiseSeed::parse).find(|seed| seed.commitment() == *commitment);
-        found.ok_or_else(|| refuse("the seed of its noise is not the one that the model was fitted with"))
+        let found = seeds
+            .filter_map(NoiseSeed::parse)
+            .find(|seed| seed.commitment() == *commitment);
+        found.ok_or_else(|| {
+            refuse("the seed of its noise is not the one that the model was fitted with")
+        })
     }
 
     /// The key of an encrypted model, which follows from its seed; None where that is not here.
     pub(crate) fn data_key(&self, check: &KeyCheck) -> Result<Option<DataKey>> {
         let text = self.read()?;
-        let mut keys = text.lines().filter_map(NoiseSeed::parse).map(|seed| seed.data_key());
+        let mut keys = text
+            .lines()
+            .filter_map(NoiseSeed::parse)
+            .map(|seed| seed.data_key());
         Ok(keys.find(|key| key.check() == *check))
     }
 
     /// Removes the seed that the key of an encrypted model follows from.
     pub(crate) fn destroy_data_key(&self, check: &KeyCheck) -> Result<()> {
         let text = self.read()?;
-        let stays = |line: &&str| NoiseSeed::parse(line).is_none_or(|seed| seed.data_key().check() != *check);
+        let stays = |line: &&str| {
+            NoiseSeed::parse(line).is_none_or(|seed| seed.data_key().check() != *check)
+        };
         self.write(&text.lines().filter(stays).collect::<Vec<_>>())
     }
 
@@ -125,7 +154,8 @@ impl KeyFile {
         let stays = |line: &&str| match (NoiseSeed::parse(line), SecretKey::parse(line)) {
             (Some(seed), _) => Some(seed.origin()) != replaced,
             (None, Ok(other)) => {
-                other.public() == *public || other.name() != public.name() && Some(other.name()) != replaced
+                other.public() == *public
+                    || other.name() != public.name() && Some(other.name()) != replaced
             }
             (None, Err(_)) => false,
         };
@@ -135,7 +165,10 @@ impl KeyFile {
     /// Encrypts the file with another passphrase, or with none.
     pub(crate) fn change_passphrase(&self, passphrase: Option<Passphrase>) -> Result<()> {
         let text = self.read()?;
-        let changed = Self { path: self.path.clone(), passphrase };
+        let changed = Self {
+            path: self.path.clone(),
+            passphrase,
+        };
         changed.write(&[text.trim_end_matches('\n')])
     }
 
@@ -192,7 +225,9 @@ impl KeyFile {
 /// The cipher that a passphrase and a salt give: Argon2id with the parameters of its crate (19 MiB, two passes).
 fn cipher(passphrase: &Passphrase, salt: &[u8]) -> Option<ChaCha20Poly1305> {
     let mut key = Zeroizing::new([0; 32]);
-    Argon2::default().hash_password_into(passphrase.as_bytes(), salt, key.as_mut_slice()).ok()?;
+    Argon2::default()
+        .hash_password_into(passphrase.as_bytes(), salt, key.as_mut_slice())
+        .ok()?;
     ChaCha20Poly1305::new_from_slice(key.as_slice()).ok()
 }
 
@@ -203,8 +238,11 @@ fn encrypt(text: &str, passphrase: &Passphrase) -> Result<Option<String>> {
     // Room for the authentication code too: growing would leave copies of the text behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() + 64));
     bytes.extend_from_slice(text.as_bytes());
-    let done = cipher(passphrase, salt.as_slice())
-        .and_then(|cipher| cipher.encrypt_in_place(&Nonce::from(*nonce), b"", &mut *bytes).ok());
+    let done = cipher(passphrase, salt.as_slice()).and_then(|cipher| {
+        cipher
+            .encrypt_in_place(&Nonce::from(*nonce), b"", &mut *bytes)
+            .ok()
+    });
     Ok(done.map(|()| BASE64.encode(&[salt.as_slice(), nonce.as_slice(), &bytes].concat())))
 }
 
@@ -213,8 +251,12 @@ fn decrypt(code: &str, passphrase: &Passphrase) -> Option<Zeroizing<String>> {
     let (salt, rest) = bytes.split_at_checked(SALT)?;
     let (nonce, text) = rest.split_first_chunk::<NONCE>()?;
     let mut text = Zeroizing::new(text.to_vec());
-    cipher(passphrase, salt)?.decrypt_in_place(&Nonce::from(*nonce), b"", &mut *text).ok()?;
-    String::from_utf8(std::mem::take(&mut *text)).ok().map(Zeroizing::new)
+    cipher(passphrase, salt)?
+        .decrypt_in_place(&Nonce::from(*nonce), b"", &mut *text)
+        .ok()?;
+    String::from_utf8(std::mem::take(&mut *text))
+        .ok()
+        .map(Zeroizing::new)
 }
 
 #[cfg(unix)]
@@ -225,7 +267,10 @@ fn check_mode(path: &Path, found: &std::fs::Metadata) -> Result<()> {
         return Ok(());
     }
     let problem = format!("others can read it (mode {mode:03o}, not 600)");
-    Err(Error::Key { path: path.to_owned(), problem })
+    Err(Error::Key {
+        path: path.to_owned(),
+        problem,
+    })
 }
 
 #[cfg(not(unix))]
@@ -244,7 +289,12 @@ mod tests {
         let old = draw("efface/a").unwrap();
         let new = draw("efface/a").unwrap();
         let file = KeyFile::of(&model, None);
-        assert!(file.load(&old.public()).unwrap_err().to_string().contains("it is not there"));
+        assert!(
+            file.load(&old.public())
+                .unwrap_err()
+                .to_string()
+                .contains("it is not there")
+        );
         let seed = NoiseSeed::draw("efface/a").unwrap();
         let others = NoiseSeed::draw("efface/b").unwrap();
         file.add(Some(&old), Some(&seed)).unwrap();
@@ -253,10 +303,22 @@ mod tests {
         assert_eq!(file.load(&old.public()).unwrap().id(), old.id());
         assert_eq!(file.load(&new.public()).unwrap().id(), new.id());
         file.keep_only(&new.public(), Some("efface/b")).unwrap();
-        assert!(file.load(&old.public()).unwrap_err().to_string().contains("no key of this model"));
+        assert!(
+            file.load(&old.public())
+                .unwrap_err()
+                .to_string()
+                .contains("no key of this model")
+        );
         // The seed stays when the key is replaced; that of another model goes.
-        assert_eq!(file.noise_seed(&seed.commitment()).unwrap().commitment(), seed.commitment());
-        let error = file.noise_seed(&others.commitment()).err().unwrap().to_string();
+        assert_eq!(
+            file.noise_seed(&seed.commitment()).unwrap().commitment(),
+            seed.commitment()
+        );
+        let error = file
+            .noise_seed(&others.commitment())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("not the one"), "{error}");
         // The key of a model that was moved away is not this one's to remove.
         let absent = draw("efface/c").unwrap();
@@ -267,7 +329,10 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt;
             let path = key_path(&model);
-            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
             let error = file.load(&new.public()).unwrap_err().to_string();
             assert!(error.contains("mode 640"), "{error}");
@@ -287,12 +352,26 @@ mod tests {
         let seed = NoiseSeed::draw("efface/a").unwrap();
         let plain = KeyFile::of(&model, None);
         plain.add(Some(&secret), Some(&seed)).unwrap();
-        plain.change_passphrase(Some(Passphrase::new("correct horse\n"))).unwrap();
+        plain
+            .change_passphrase(Some(Passphrase::new("correct horse\n")))
+            .unwrap();
         let bytes = std::fs::read_to_string(key_path(&model)).unwrap();
         assert!(bytes.starts_with(ENCRYPTED_PREFIX) && bytes.lines().count() == 1);
-        assert!(plain.load(&secret.public()).unwrap_err().to_string().contains("encrypted"));
+        assert!(
+            plain
+                .load(&secret.public())
+                .unwrap_err()
+                .to_string()
+                .contains("encrypted")
+        );
         let wrong = KeyFile::of(&model, Some(Passphrase::new("battery staple")));
-        assert!(wrong.load(&secret.public()).unwrap_err().to_string().contains("does not open"));
+        assert!(
+            wrong
+                .load(&secret.public())
+                .unwrap_err()
+                .to_string()
+                .contains("does not open")
+        );
         let right = KeyFile::of(&model, Some(Passphrase::new("correct horse")));
         assert_eq!(right.load(&secret.public()).unwrap().id(), secret.id());
         assert!(right.noise_seed(&seed.commitment()).is_ok());
@@ -302,7 +381,11 @@ mod tests {
         right.keep_only(&next.public(), None).unwrap();
         assert!(right.load(&secret.public()).is_err());
         assert_eq!(right.load(&next.public()).unwrap().id(), next.id());
-        assert!(std::fs::read_to_string(key_path(&model)).unwrap().starts_with(ENCRYPTED_PREFIX));
+        assert!(
+            std::fs::read_to_string(key_path(&model))
+                .unwrap()
+                .starts_with(ENCRYPTED_PREFIX)
+        );
         right.change_passphrase(None).unwrap();
         assert_eq!(plain.load(&next.public()).unwrap().id(), next.id());
     }

@@ -1,8 +1,9 @@
 //! The log in its tables: receipts as they were signed, the nodes over them, and the signed head.
 
 use efface_receipt::{
-    ConsistencyProof, Frontier, Hash, InclusionProof, KeyId, KeyLink, KeyRing, LogCheckpoint, LogNodes,
-    PublicKey, ReceiptBundle, ReceiptSigner, Signature, SignedHead, SignedReceipt, leaf_hash,
+    ConsistencyProof, Frontier, Hash, InclusionProof, KeyId, KeyLink, KeyRing, LogCheckpoint,
+    LogNodes, PublicKey, ReceiptBundle, ReceiptSigner, Signature, SignedHead, SignedReceipt,
+    leaf_hash,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -23,7 +24,10 @@ impl LogNodes for ReceiptLog<'_> {
     fn node(&self, level: u32, index: u64) -> Result<Hash, FileFault> {
         let sql = r#"SELECT hash FROM "nodes" WHERE level = ?1 AND place = ?2"#;
         let mut statement = self.0.prepare_cached(sql)?;
-        match statement.query_row(params![level, index], |row| row.get(0)).optional()? {
+        match statement
+            .query_row(params![level, index], |row| row.get(0))
+            .optional()?
+        {
             Some(hash) => Ok(Hash(hash)),
             None => damaged("its log lacks a node"),
         }
@@ -34,7 +38,11 @@ impl ReceiptLog<'_> {
     /// The edge of the log, which must be the one that the manifest knows.
     pub(crate) fn frontier(&self, ledger: &LedgerHead) -> Result<Frontier, FileFault> {
         let frontier = Frontier::load(self, ledger.size)?;
-        if frontier.root() == ledger.root { Ok(frontier) } else { damaged("its log does not match its head") }
+        if frontier.root() == ledger.root {
+            Ok(frontier)
+        } else {
+            damaged("its log does not match its head")
+        }
     }
 
     /// Signs and appends receipts that were written together. [`ReceiptLog::seal`] signs the new head.
@@ -47,11 +55,19 @@ impl ReceiptLog<'_> {
     ) -> Result<Vec<SignedReceipt>, FileFault> {
         let mut frontier = self.frontier(ledger)?;
         let previous = (ledger.size > 0).then(|| frontier.head());
-        let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
-        let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
+        let mut insert = self
+            .0
+            .prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
+        let mut keep = self
+            .0
+            .prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
         let mut all = Vec::with_capacity(entries.len());
         let key_id = signer.public_key().id();
-        let threads = if signer.signs_side_by_side() { usual_threads() } else { 1 };
+        let threads = if signer.signs_side_by_side() {
+            usual_threads()
+        } else {
+            1
+        };
         let mut sequence = frontier.size();
         let entries_are_few = entries.len() <= STRETCH;
         let mut entries = entries.into_iter();
@@ -64,7 +80,15 @@ impl ReceiptLog<'_> {
         let head: &LedgerHead = ledger;
         let sign = |(first, stretch): (u64, Vec<ReceiptDraft>)| {
             let signed = (first..).zip(stretch).map(|(sequence, entry)| {
-                let receipt = entry.receipt(head, stage, LogPosition { sequence, previous, key_id })?;
+                let receipt = entry.receipt(
+                    head,
+                    stage,
+                    LogPosition {
+                        sequence,
+                        previous,
+                        key_id,
+                    },
+                )?;
                 let (signed, bytes) = SignedReceipt::sign_leaf(receipt, signer)?;
                 let leaf = leaf_hash(&bytes);
                 Ok((signed, bytes, leaf))
@@ -101,8 +125,12 @@ impl ReceiptLog<'_> {
         to: &LedgerHead,
     ) -> Result<(), FileFault> {
         let mut frontier = self.frontier(ledger)?;
-        let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
-        let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
+        let mut insert = self
+            .0
+            .prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
+        let mut keep = self
+            .0
+            .prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
         for sequence in ledger.size..to.size {
             let bytes = leaf(newer.0, sequence)?;
             insert.execute(params![sequence, bytes])?;
@@ -128,7 +156,11 @@ impl ReceiptLog<'_> {
     ) -> Result<(), FileFault> {
         let mut head = LogCheckpoint::new(&ledger.origin, ledger.size, ledger.root)?;
         head.extensions.push(format!("{STATE}{manifest}"));
-        let SignedHead { checkpoint, key_id, signature } = SignedHead::sign(&head, signer)?;
+        let SignedHead {
+            checkpoint,
+            key_id,
+            signature,
+        } = SignedHead::sign(&head, signer)?;
         meta::write(self.0, CHECKPOINT, checkpoint.as_bytes())?;
         meta::write(self.0, HEAD, &[&key_id.0[..], &signature.0].concat())
     }
@@ -178,15 +210,23 @@ pub(crate) fn signed_head(connection: &Connection) -> Result<SignedHead, FileFau
         && let Ok(signature) = <[u8; 64]>::try_from(signature)
     {
         let checkpoint = checkpoint(connection)?;
-        return Ok(SignedHead { checkpoint, key_id: KeyId(*key_id), signature: Signature(signature) });
+        return Ok(SignedHead {
+            checkpoint,
+            key_id: KeyId(*key_id),
+            signature: Signature(signature),
+        });
     }
     damaged("its log has no signed head in COSE")
 }
 
 /// A receipt as it was signed.
 pub(crate) fn leaf(connection: &Connection, sequence: u64) -> Result<Vec<u8>, FileFault> {
-    let mut statement = connection.prepare_cached(r#"SELECT bytes FROM "receipts" WHERE sequence = ?1"#)?;
-    match statement.query_row([sequence], |row| row.get(0)).optional()? {
+    let mut statement =
+        connection.prepare_cached(r#"SELECT bytes FROM "receipts" WHERE sequence = ?1"#)?;
+    match statement
+        .query_row([sequence], |row| row.get(0))
+        .optional()?
+    {
         Some(bytes) => Ok(bytes),
         None => damaged(format!("receipt {sequence} is missing from its log")),
     }
@@ -203,8 +243,9 @@ pub(crate) fn bundle(
     let previous = signed.receipt.previous;
     let inclusion = InclusionProof::new(&journal, sequence, ledger.size)?;
     let mut bundle = ReceiptBundle::new(signed, inclusion, signed_head(connection)?);
-    bundle.consistency =
-        previous.map(|head| ConsistencyProof::new(&journal, head.size, ledger.size)).transpose()?;
+    bundle.consistency = previous
+        .map(|head| ConsistencyProof::new(&journal, head.size, ledger.size))
+        .transpose()?;
     // A log whose first key still signs needs no hand-over to be shown, and none that leads to a recovery key.
     let naming = std::iter::once(0).chain(ledger.rotations.iter().copied());
     for sequence in naming.filter(|_| !ledger.rotations.is_empty()) {
@@ -212,9 +253,10 @@ pub(crate) fn bundle(
         if signed.receipt.keys.is_none() {
             return damaged(format!("receipt {sequence} names no keys"));
         }
-        bundle
-            .keys
-            .push(KeyLink { signed, inclusion: InclusionProof::new(&journal, sequence, ledger.size)? });
+        bundle.keys.push(KeyLink {
+            signed,
+            inclusion: InclusionProof::new(&journal, sequence, ledger.size)?,
+        });
     }
     Ok(bundle)
 }

@@ -20,7 +20,9 @@ mod tree;
 
 pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
-pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, keep_cosigned, leaf, signed_head};
+pub(crate) use log::{
+    ReceiptLog, bundle, checkpoint, consistency, keep_cosigned, leaf, signed_head,
+};
 pub use release::WitnessTerms;
 pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedTree};
@@ -28,8 +30,8 @@ pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedTre
 use std::path::Path;
 
 use efface_receipt::{
-    CommitmentLabel, CommitmentOpening, Hash, PublicKey, RowsCommitment, RowsTouched, SetState, Time,
-    row_value, sha256,
+    CommitmentLabel, CommitmentOpening, Hash, PublicKey, RowsCommitment, RowsTouched, SetState,
+    Time, row_value, sha256,
 };
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -93,7 +95,10 @@ impl LedgerHead {
         gone: &[Hash],
         come: &[Hash],
     ) -> Result<SetState, FileFault> {
-        let come: Vec<SealedEntry> = come.iter().map(|row| SealedEntry::new(*row, Vec::new())).collect();
+        let come: Vec<SealedEntry> = come
+            .iter()
+            .map(|row| SealedEntry::new(*row, Vec::new()))
+            .collect();
         SealedTree::new(connection, SealedTable::Members).change(&mut self.members, gone, &come)?;
         Ok(self.members.set)
     }
@@ -112,8 +117,17 @@ impl LedgerHead {
             commitment.push(&row);
             Ok(row)
         });
-        SealedTree::new(connection, SealedTable::Members).load(path, &mut self.members, added, rows)?;
-        Ok(RowsTouched { commitment: commitment.finish(), removed: 0, added })
+        SealedTree::new(connection, SealedTable::Members).load(
+            path,
+            &mut self.members,
+            added,
+            rows,
+        )?;
+        Ok(RowsTouched {
+            commitment: commitment.finish(),
+            removed: 0,
+            added,
+        })
     }
 
     /// The time, never before the newest time in the log: a clock that was set back does not take the log along.

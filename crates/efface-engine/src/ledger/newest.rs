@@ -26,7 +26,11 @@ pub(crate) fn head_path(model: &Path) -> PathBuf {
 pub(crate) fn keep(model: &Path, note: &str) {
     let write = |note: &str| -> std::io::Result<()> {
         // Not cut before it is written: whoever reads it meanwhile finds an old head or a new one.
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(head_path(model))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(head_path(model))?;
         set_mode(&file, PRIVATE_MODE)?;
         file.write_all(note.as_bytes())?;
         file.set_len(note.len() as u64)
@@ -38,7 +42,9 @@ pub(crate) fn keep(model: &Path, note: &str) {
 fn kept(model: &Path) -> Option<LogCheckpoint> {
     let mut text = String::new();
     let file = File::open(head_path(model)).ok()?;
-    file.take(MAX_NOTE_BYTES as u64).read_to_string(&mut text).ok()?;
+    file.take(MAX_NOTE_BYTES as u64)
+        .read_to_string(&mut text)
+        .ok()?;
     LogCheckpoint::parse_unverified(&text).ok()
 }
 
@@ -49,7 +55,9 @@ pub(crate) fn rollback(
     ledger: &LedgerHead,
     model: &Path,
 ) -> Result<Option<String>, FileFault> {
-    let Some(head) = kept(model) else { return Ok(None) };
+    let Some(head) = kept(model) else {
+        return Ok(None);
+    };
     let path = head_path(model);
     let place = path.display();
     if head.origin != ledger.origin {
@@ -82,9 +90,17 @@ pub(crate) fn break_since(
         )));
     }
     if head.size > ledger.size {
-        return Ok(Some(format!("the log has {} receipts, and the head {}", ledger.size, head.size)));
+        return Ok(Some(format!(
+            "the log has {} receipts, and the head {}",
+            ledger.size, head.size
+        )));
     }
     let proof = ConsistencyProof::new(&ReceiptLog(connection), head.size, ledger.size)?;
     let broken = proof.verify(&head.root, &ledger.root).is_err();
-    Ok(broken.then(|| format!("its log is another one than that of the head of {} receipts", head.size)))
+    Ok(broken.then(|| {
+        format!(
+            "its log is another one than that of the head of {} receipts",
+            head.size
+        )
+    }))
 }

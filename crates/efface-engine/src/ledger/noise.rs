@@ -28,7 +28,10 @@ pub(crate) struct NoiseSeed {
 impl NoiseSeed {
     /// A new seed for a log.
     pub(crate) fn draw(origin: &str) -> Result<Self> {
-        Ok(Self { origin: origin.to_owned(), bytes: random_bytes::<32>()? })
+        Ok(Self {
+            origin: origin.to_owned(),
+            bytes: random_bytes::<32>()?,
+        })
     }
 
     /// The log that it belongs to.
@@ -44,7 +47,9 @@ impl NoiseSeed {
     /// Its line in a key file.
     pub(crate) fn to_text(&self) -> Zeroizing<String> {
         // Room for all of it: growing would leave copies behind.
-        let mut text = Zeroizing::new(String::with_capacity(SEED_PREFIX.len() + self.origin.len() + 1 + 64));
+        let mut text = Zeroizing::new(String::with_capacity(
+            SEED_PREFIX.len() + self.origin.len() + 1 + 64,
+        ));
         text.push_str(SEED_PREFIX);
         text.push_str(&self.origin);
         text.push('+');
@@ -61,13 +66,19 @@ impl NoiseSeed {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (origin, digits) = line.strip_prefix(SEED_PREFIX)?.rsplit_once('+')?;
         let Hash(bytes) = Hash::from_hex(digits)?;
-        Some(Self { origin: origin.to_owned(), bytes: Zeroizing::new(bytes) })
+        Some(Self {
+            origin: origin.to_owned(),
+            bytes: Zeroizing::new(bytes),
+        })
     }
 
     /// The same secret for the log that replaces this one, which knows the same names again. Noise does not repeat: a version
     /// has the name of its log in it.
     pub(crate) fn carried(&self, origin: &str) -> Self {
-        Self { origin: origin.to_owned(), bytes: self.bytes.clone() }
+        Self {
+            origin: origin.to_owned(),
+            bytes: self.bytes.clone(),
+        }
     }
 
     /// The secret of the commitments to names: of requests, of ids that must not come back, of the places of exports.
@@ -78,7 +89,11 @@ impl NoiseSeed {
 
     /// The key of an encrypted file of this log.
     pub(crate) fn data_key(&self) -> DataKey {
-        let Hash(bytes) = digest(&[b"efface data key v1\0", &*self.bytes, self.origin.as_bytes()]);
+        let Hash(bytes) = digest(&[
+            b"efface data key v1\0",
+            &*self.bytes,
+            self.origin.as_bytes(),
+        ]);
         DataKey::new(Zeroizing::new(bytes))
     }
 
@@ -86,15 +101,30 @@ impl NoiseSeed {
     /// what they follow from: the same numbers scaled twice would be two equations that give the parameters away.
     pub(crate) fn normals(&self, version: &Hash, deviation: f64) -> NormalStream {
         let sigma = deviation.to_bits().to_be_bytes();
-        let Hash(bytes) = digest(&[b"efface export noise v1\0", &*self.bytes, version.as_bytes(), &sigma]);
-        NormalStream { key: Zeroizing::new(bytes), block: 0, ready: Vec::with_capacity(4) }
+        let Hash(bytes) = digest(&[
+            b"efface export noise v1\0",
+            &*self.bytes,
+            version.as_bytes(),
+            &sigma,
+        ]);
+        NormalStream {
+            key: Zeroizing::new(bytes),
+            block: 0,
+            ready: Vec::with_capacity(4),
+        }
     }
 }
 
 /// What makes two exports copies of one version: the log, the set of rows and the parameters.
 pub(crate) fn version(origin: &str, (set, parameters): &(SetState, Hash)) -> Hash {
     let count = set.count.to_be_bytes();
-    digest(&[b"efface version v1\0", set.root.as_bytes(), &count, parameters.as_bytes(), origin.as_bytes()])
+    digest(&[
+        b"efface version v1\0",
+        set.root.as_bytes(),
+        &count,
+        parameters.as_bytes(),
+        origin.as_bytes(),
+    ])
 }
 
 /// SHA-256 of parts, all but the last of which have a fixed length.
@@ -125,20 +155,28 @@ impl NormalStream {
 
     /// One block is 32 bytes: two pairs of uniform numbers, four normal ones.
     fn fill(&mut self) {
-        let Hash(block) = digest(&[b"efface noise block v1\0", &*self.key, &self.block.to_be_bytes()]);
+        let Hash(block) = digest(&[
+            b"efface noise block v1\0",
+            &*self.key,
+            &self.block.to_be_bytes(),
+        ]);
         self.block += 1;
         for pair in block.chunks_exact(16) {
             let (first, second) = pair.split_at(8);
             let radius = libm::sqrt(-2.0 * libm::log(uniform(first)));
             let angle = std::f64::consts::TAU * uniform(second);
-            self.ready.extend([radius * libm::cos(angle), radius * libm::sin(angle)]);
+            self.ready
+                .extend([radius * libm::cos(angle), radius * libm::sin(angle)]);
         }
     }
 }
 
 /// A number strictly between 0 and 1 from the first 53 bits of 8 bytes.
 fn uniform(bytes: &[u8]) -> f64 {
-    let bits = bytes.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)) >> 11;
+    let bits = bytes
+        .iter()
+        .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte))
+        >> 11;
     (bits as f64 + 0.5) / (1u64 << 53) as f64
 }
 
@@ -147,7 +185,10 @@ mod tests {
     use super::*;
 
     fn seed(byte: u8) -> NoiseSeed {
-        NoiseSeed { origin: "efface/a".into(), bytes: Zeroizing::new([byte; 32]) }
+        NoiseSeed {
+            origin: "efface/a".into(),
+            bytes: Zeroizing::new([byte; 32]),
+        }
     }
 
     fn numbers(seed: &NoiseSeed, version: u8, deviation: f64) -> Vec<f64> {
@@ -160,10 +201,22 @@ mod tests {
         let drawn = NoiseSeed::draw("efface/a").unwrap();
         let text = drawn.to_text();
         let read = NoiseSeed::parse(&text).unwrap();
-        assert_eq!((read.origin(), read.commitment()), ("efface/a", drawn.commitment()));
+        assert_eq!(
+            (read.origin(), read.commitment()),
+            ("efface/a", drawn.commitment())
+        );
         assert!(!text.contains(&drawn.commitment().to_string()));
-        assert_ne!(NoiseSeed::draw("efface/a").unwrap().commitment(), drawn.commitment());
-        for wrong in ["", "NOISE+SEED+", "NOISE+SEED+a+00", &text[1..], &text[..text.len() - 1]] {
+        assert_ne!(
+            NoiseSeed::draw("efface/a").unwrap().commitment(),
+            drawn.commitment()
+        );
+        for wrong in [
+            "",
+            "NOISE+SEED+",
+            "NOISE+SEED+a+00",
+            &text[1..],
+            &text[..text.len() - 1],
+        ] {
             assert!(NoiseSeed::parse(wrong).is_none(), "{wrong}");
         }
     }
@@ -185,9 +238,17 @@ mod tests {
     fn one_version_has_one_noise_and_others_are_independent() {
         let first = numbers(&seed(1), 1, 0.5);
         assert_eq!(first, numbers(&seed(1), 1, 0.5));
-        for other in [numbers(&seed(2), 1, 0.5), numbers(&seed(1), 2, 0.5), numbers(&seed(1), 1, 0.25)] {
-            let product: f64 = first.iter().zip(&other).map(|(a, b)| a * b).sum::<f64>() / first.len() as f64;
-            assert!(product.abs() < 5.0 / (first.len() as f64).sqrt(), "{product}");
+        for other in [
+            numbers(&seed(2), 1, 0.5),
+            numbers(&seed(1), 2, 0.5),
+            numbers(&seed(1), 1, 0.25),
+        ] {
+            let product: f64 =
+                first.iter().zip(&other).map(|(a, b)| a * b).sum::<f64>() / first.len() as f64;
+            assert!(
+                product.abs() < 5.0 / (first.len() as f64).sqrt(),
+                "{product}"
+            );
         }
     }
 
@@ -210,7 +271,10 @@ mod tests {
 
     #[test]
     fn a_version_is_log_rows_and_parameters() {
-        let set = SetState { root: Hash([1; 32]), count: 3 };
+        let set = SetState {
+            root: Hash([1; 32]),
+            count: 3,
+        };
         let one = version("efface/a", &(set, Hash([2; 32])));
         assert_eq!(one, version("efface/a", &(set, Hash([2; 32]))));
         let fewer = SetState { count: 2, ..set };

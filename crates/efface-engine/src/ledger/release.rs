@@ -112,7 +112,11 @@ impl PolicyState {
             // A distance that is no number is as far as numbers go, which the manifest can hold and infinity it cannot.
             for sum in [&mut self.moved, &mut self.unseen] {
                 let all = *sum + distance * (1.0 + 1e-9);
-                *sum = if all.is_nan() { f64::MAX } else { all.min(f64::MAX) };
+                *sum = if all.is_nan() {
+                    f64::MAX
+                } else {
+                    all.min(f64::MAX)
+                };
             }
         }
     }
@@ -120,7 +124,14 @@ impl PolicyState {
     /// What an export says of it, noise included. Err with the distance that may be hidden where they moved further.
     pub(crate) fn export(&self) -> Result<ReleaseTerms, f64> {
         let mut release = self.release();
-        let Some(NoisePromise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
+        let Some(NoisePromise {
+            epsilon,
+            delta,
+            sensitivity,
+        }) = self.promise
+        else {
+            return Ok(release);
+        };
         let hidden = match sensitivity {
             Some(allowed) if self.moved > allowed => return Err(allowed),
             None if self.unseen == f64::MAX => return Err(0.0),
@@ -141,15 +152,21 @@ impl PolicyState {
             batch: self.waiting,
             delay_seconds: self.delay_seconds,
             noise: self.noise,
-            calibration: self.promise.map(|NoisePromise { epsilon, delta, sensitivity }| Calibration {
-                epsilon,
-                delta,
-                sensitivity,
-                source: match sensitivity {
-                    Some(_) => SensitivitySource::Given,
-                    None => SensitivitySource::Measured,
+            calibration: self.promise.map(
+                |NoisePromise {
+                     epsilon,
+                     delta,
+                     sensitivity,
+                 }| Calibration {
+                    epsilon,
+                    delta,
+                    sensitivity,
+                    source: match sensitivity {
+                        Some(_) => SensitivitySource::Given,
+                        None => SensitivitySource::Measured,
+                    },
                 },
-            }),
+            ),
             privacy: None,
             warnings: self.warning().into_iter().collect(),
         }
@@ -158,7 +175,11 @@ impl PolicyState {
     /// Requests that must have come together before an export. Noise that was calibrated hides what two versions would show; noise of a
     /// deviation that was chosen outright promises nothing.
     pub(crate) fn batch(&self) -> u64 {
-        let usual = if self.promise.is_some() { 1 } else { USUAL_BATCH };
+        let usual = if self.promise.is_some() {
+            1
+        } else {
+            USUAL_BATCH
+        };
         self.minimum_batch.unwrap_or(usual)
     }
 
@@ -183,13 +204,23 @@ impl PolicyState {
     /// The requests between now and an earlier export that one could compare with; the fewest, where there are several. 0 where
     /// nothing is new.
     fn fewest(&self) -> u64 {
-        let since_plain = if self.promise.is_some() { 0 } else { self.unshown };
-        [self.waiting, since_plain].into_iter().filter(|requests| *requests > 0).min().unwrap_or(0)
+        let since_plain = if self.promise.is_some() {
+            0
+        } else {
+            self.unshown
+        };
+        [self.waiting, since_plain]
+            .into_iter()
+            .filter(|requests| *requests > 0)
+            .min()
+            .unwrap_or(0)
     }
 
     /// How many more requests an export has to wait for; 0 when it may go.
     pub(crate) fn held(&self, now: i64) -> u64 {
-        let waited = self.since.map_or(0, |since| now.saturating_sub(since).max(0) as u64 / 1000);
+        let waited = self
+            .since
+            .map_or(0, |since| now.saturating_sub(since).max(0) as u64 / 1000);
         let old_enough = self.delay_seconds > 0 && waited >= self.delay_seconds;
         match self.fewest() {
             0 => 0,
@@ -236,15 +267,26 @@ mod tests {
 
     #[test]
     fn what_noise_hid_stays_hidden() {
-        let promise = Some(NoisePromise { epsilon: 1.0, delta: 1e-5, sensitivity: None });
-        let mut policy = PolicyState { promise, ..PolicyState::default() };
+        let promise = Some(NoisePromise {
+            epsilon: 1.0,
+            delta: 1e-5,
+            sensitivity: None,
+        });
+        let mut policy = PolicyState {
+            promise,
+            ..PolicyState::default()
+        };
         let mut export = |travelled: f64| {
             policy.travel(travelled);
             let noise = policy.export().unwrap().noise;
             policy.released(noise);
             noise.unwrap() / gaussian::deviation(1.0, 1e-5)
         };
-        assert_eq!(export(0.0), 0.0, "nothing was published that it could be compared with");
+        assert_eq!(
+            export(0.0),
+            0.0,
+            "nothing was published that it could be compared with"
+        );
         assert!((export(2.0) - 2.0).abs() < 1e-6);
         // With no noise or less of it, the second of two copies would show where the first one lay.
         assert!((export(0.0) - 2.0).abs() < 1e-6);
@@ -256,9 +298,17 @@ mod tests {
 
     #[test]
     fn an_export_waits_for_company_or_for_time() {
-        let mut policy = PolicyState { minimum_batch: Some(3), delay_seconds: 60, ..PolicyState::default() };
+        let mut policy = PolicyState {
+            minimum_batch: Some(3),
+            delay_seconds: 60,
+            ..PolicyState::default()
+        };
         policy.count(1, 1_000);
-        assert_eq!(policy.held(1_000), 0, "nothing was published that it could be compared with");
+        assert_eq!(
+            policy.held(1_000),
+            0,
+            "nothing was published that it could be compared with"
+        );
         policy.released(None);
         assert_eq!(policy.held(2_000), 0, "nothing is new");
         policy.count(1, 10_000);

@@ -24,8 +24,9 @@ impl AnsweredRequest {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, FileFault> {
-        let parts =
-            bytes.split_first_chunk().and_then(|(body, rest)| Some((body, rest.split_first_chunk()?)));
+        let parts = bytes
+            .split_first_chunk()
+            .and_then(|(body, rest)| Some((body, rest.split_first_chunk()?)));
         match parts {
             Some((body, (sequence, result))) => Ok(Self {
                 body: Hash(*body),
@@ -49,7 +50,11 @@ pub(crate) fn find(
     let found = tree.find(&ledger.requests, requests, trusted)?;
     found
         .into_iter()
-        .map(|value| value.map(|bytes| AnsweredRequest::from_bytes(&bytes)).transpose())
+        .map(|value| {
+            value
+                .map(|bytes| AnsweredRequest::from_bytes(&bytes))
+                .transpose()
+        })
         .collect()
 }
 
@@ -60,8 +65,10 @@ pub(crate) fn record<'a>(
     answers: impl IntoIterator<Item = &'a (Hash, AnsweredRequest)>,
     trusted: TrustedTree,
 ) -> Result<(), FileFault> {
-    let entries: Vec<SealedEntry> =
-        answers.into_iter().map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes())).collect();
+    let entries: Vec<SealedEntry> = answers
+        .into_iter()
+        .map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes()))
+        .collect();
     let tree = SealedTree::new(connection, SealedTable::Requests);
     tree.change_known(&mut ledger.requests, &[], &entries, trusted)
 }
@@ -86,5 +93,7 @@ pub(crate) fn check_each(
     mut see: impl FnMut(Hash, AnsweredRequest) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
     let tree = SealedTree::new(connection, SealedTable::Requests);
-    tree.check(&ledger.requests, |entry| see(entry.commitment, AnsweredRequest::from_bytes(&entry.value)?))
+    tree.check(&ledger.requests, |entry| {
+        see(entry.commitment, AnsweredRequest::from_bytes(&entry.value)?)
+    })
 }

@@ -43,7 +43,10 @@ pub struct KeyAccess {
 impl KeyAccess {
     /// The key file of a model.
     pub(crate) fn file(&self, model: &Path) -> KeyFile {
-        KeyFile::of(self.beside.as_deref().unwrap_or(model), self.passphrase.clone())
+        KeyFile::of(
+            self.beside.as_deref().unwrap_or(model),
+            self.passphrase.clone(),
+        )
     }
 
     /// What signs for the key that a model names.
@@ -51,7 +54,10 @@ impl KeyAccess {
         let public = PublicKey::parse(public)?;
         match &self.place {
             KeyPlace::KeyFile => Ok(Box::new(self.file(model).load(&public)?)),
-            place => Ok(Box::new(ExternalSigner { public, place: place.clone() })),
+            place => Ok(Box::new(ExternalSigner {
+                public,
+                place: place.clone(),
+            })),
         }
     }
 }
@@ -67,11 +73,16 @@ impl ExternalSigner {
     pub(crate) fn ask(origin: &str, place: &KeyPlace) -> Result<Self> {
         let bytes = match place {
             KeyPlace::KeyFile => Err("the key file is no program".to_owned()),
-            KeyPlace::Command(command) => run(command, "public", b"").and_then(|text| read_public(&text)),
+            KeyPlace::Command(command) => {
+                run(command, "public", b"").and_then(|text| read_public(&text))
+            }
             KeyPlace::Agent(socket) => agent::public_key(socket),
         };
         let bytes = bytes.map_err(|problem| Error::Signing { problem })?;
-        Ok(Self { public: PublicKey::from_bytes(origin, &bytes)?, place: place.clone() })
+        Ok(Self {
+            public: PublicKey::from_bytes(origin, &bytes)?,
+            place: place.clone(),
+        })
     }
 }
 
@@ -93,13 +104,17 @@ impl ReceiptSigner for ExternalSigner {
             return Ok(signature);
         }
         let key = self.public.id();
-        Err(ReceiptFault::Signing(format!("what was given back is not a signature by key {key}")))
+        Err(ReceiptFault::Signing(format!(
+            "what was given back is not a signature by key {key}"
+        )))
     }
 }
 
 /// Runs a command of the user through the shell, with one word more; gives what it prints.
 fn run(command: &str, word: &str, input: &[u8]) -> std::result::Result<Vec<u8>, String> {
-    let told = |what: &str, cause: std::io::Error| format!("the signing command cannot be {what}: {cause}");
+    let told = |what: &str, cause: std::io::Error| {
+        format!("the signing command cannot be {what}: {cause}")
+    };
     let mut child = Command::new("/bin/sh")
         .args(["-c", &format!("{command} {word}")])
         .stdin(Stdio::piped())
@@ -112,17 +127,29 @@ fn run(command: &str, word: &str, input: &[u8]) -> std::result::Result<Vec<u8>, 
     }
     let mut output = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        stdout.take(LARGEST_ANSWER).read_to_end(&mut output).map_err(|cause| told("read", cause))?;
+        stdout
+            .take(LARGEST_ANSWER)
+            .read_to_end(&mut output)
+            .map_err(|cause| told("read", cause))?;
     }
     let status = child.wait().map_err(|cause| told("waited for", cause))?;
-    if status.success() { Ok(output) } else { Err(format!("the signing command ended with {status}")) }
+    if status.success() {
+        Ok(output)
+    } else {
+        Err(format!("the signing command ended with {status}"))
+    }
 }
 
 /// A public key as tools print it: PEM (SubjectPublicKeyInfo), or its 32 bytes in base64.
 fn read_public(printed: &[u8]) -> std::result::Result<[u8; 32], String> {
     let text = String::from_utf8_lossy(printed);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("-----"));
-    let decoded = BASE64.decode(lines.collect::<String>().as_bytes()).unwrap_or_default();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("-----"));
+    let decoded = BASE64
+        .decode(lines.collect::<String>().as_bytes())
+        .unwrap_or_default();
     // The key is the end of a SubjectPublicKeyInfo, whose first 12 bytes say that it is one of Ed25519 (RFC 8410).
     let key = match decoded.len() {
         32 => Some(decoded.as_slice()),
@@ -138,10 +165,15 @@ fn read_public(printed: &[u8]) -> std::result::Result<[u8; 32], String> {
 /// A signature as tools print it: 64 bytes, or those in base64.
 fn read_signature(printed: &[u8]) -> std::result::Result<[u8; 64], String> {
     let text = printed.trim_ascii();
-    let decoded = BASE64.decode(text).ok().and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
+    let decoded = BASE64
+        .decode(text)
+        .ok()
+        .and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
     decoded
         .or_else(|| <[u8; 64]>::try_from(printed).ok())
-        .ok_or_else(|| "the signing command printed no signature of 64 bytes, plain or in base64".to_owned())
+        .ok_or_else(|| {
+            "the signing command printed no signature of 64 bytes, plain or in base64".to_owned()
+        })
 }
 
 #[cfg(test)]
@@ -154,14 +186,25 @@ mod tests {
         let secret = SecretKey::from_seed("efface/a", &[7; 32]).unwrap();
         let public = secret.public();
         let bytes = public.to_bytes();
-        assert_eq!(read_public(BASE64.encode(&bytes).as_bytes()).unwrap(), bytes);
+        assert_eq!(
+            read_public(BASE64.encode(&bytes).as_bytes()).unwrap(),
+            bytes
+        );
         assert_eq!(read_public(public.to_pem().as_bytes()).unwrap(), bytes);
-        for wrong in [&b""[..], b"no key", &[0; 31], b"-----BEGIN PUBLIC KEY-----\nAAAA\n"] {
+        for wrong in [
+            &b""[..],
+            b"no key",
+            &[0; 31],
+            b"-----BEGIN PUBLIC KEY-----\nAAAA\n",
+        ] {
             assert!(read_public(wrong).is_err());
         }
         let signature = secret.sign(b"message").unwrap().0;
         assert_eq!(read_signature(&signature).unwrap(), signature);
-        assert_eq!(read_signature(format!("{}\n", BASE64.encode(&signature)).as_bytes()).unwrap(), signature);
+        assert_eq!(
+            read_signature(format!("{}\n", BASE64.encode(&signature)).as_bytes()).unwrap(),
+            signature
+        );
         assert!(read_signature(b"").is_err());
     }
 
@@ -173,12 +216,27 @@ mod tests {
         let path = folder.path().join("signature");
         std::fs::write(&path, secret.sign(b"message").unwrap().0).unwrap();
         let place = KeyPlace::Command(format!("cat {} #", path.display()));
-        let signer = ExternalSigner { public: secret.public(), place: place.clone() };
-        assert_eq!(signer.sign(b"message").unwrap(), secret.sign(b"message").unwrap());
+        let signer = ExternalSigner {
+            public: secret.public(),
+            place: place.clone(),
+        };
+        assert_eq!(
+            signer.sign(b"message").unwrap(),
+            secret.sign(b"message").unwrap()
+        );
         let fault = signer.sign(b"another").unwrap_err().to_string();
         assert!(fault.contains("not a signature by key"), "{fault}");
-        let failing = ExternalSigner { public: secret.public(), place: KeyPlace::Command("exit 3 #".into()) };
-        assert!(failing.sign(b"message").unwrap_err().to_string().contains("ended with"));
+        let failing = ExternalSigner {
+            public: secret.public(),
+            place: KeyPlace::Command("exit 3 #".into()),
+        };
+        assert!(
+            failing
+                .sign(b"message")
+                .unwrap_err()
+                .to_string()
+                .contains("ended with")
+        );
         assert!(ExternalSigner::ask("efface/a", &place).is_err());
     }
 }

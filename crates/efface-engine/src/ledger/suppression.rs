@@ -42,7 +42,9 @@ impl SuppressionKind {
     }
 
     fn of_mark(mark: u8) -> Option<Self> {
-        [Self::Id, Self::AlikeId, Self::Subject, Self::Content].into_iter().find(|kind| kind.mark() == mark)
+        [Self::Id, Self::AlikeId, Self::Subject, Self::Content]
+            .into_iter()
+            .find(|kind| kind.mark() == mark)
     }
 }
 
@@ -72,7 +74,10 @@ impl SuppressedName {
 
     fn new(names: &CommitmentSalt, kind: SuppressionKind, value: &[u8]) -> Self {
         let value = [&[kind.mark(), 0], value].concat();
-        Self { kind, commitment: names.commit(CommitmentLabel::RowId, &value) }
+        Self {
+            kind,
+            commitment: names.commit(CommitmentLabel::RowId, &value),
+        }
     }
 }
 
@@ -93,10 +98,16 @@ pub(crate) struct SuppressedEntry {
 impl SuppressedEntry {
     fn read(commitment: Hash, value: &[u8]) -> Result<Self, FileFault> {
         let parts = value.split_first().and_then(|(mark, since)| {
-            Some((SuppressionKind::of_mark(*mark)?, String::from_utf8(since.to_vec()).ok()?))
+            Some((
+                SuppressionKind::of_mark(*mark)?,
+                String::from_utf8(since.to_vec()).ok()?,
+            ))
         });
         match parts {
-            Some((kind, since)) => Ok(Self { name: SuppressedName { kind, commitment }, since }),
+            Some((kind, since)) => Ok(Self {
+                name: SuppressedName { kind, commitment },
+                since,
+            }),
             None => damaged("an entry on its list of what must not come back makes no sense"),
         }
     }
@@ -124,14 +135,20 @@ impl SuppressionList {
         let tree = SealedTree::new(connection, SealedTable::Forgotten);
         let mut trusted = TrustedTree::default();
         let values = tree.find(&ledger.forgotten, &asked, &mut trusted)?;
-        let found = asked.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
+        let found = asked
+            .into_iter()
+            .zip(values)
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
         Ok(Self { found, trusted })
     }
 
     /// Since when a name is on the list; None where it is not. It must have been looked up.
     pub(crate) fn since(&self, name: &SuppressedName) -> Result<Option<String>, FileFault> {
         let value = self.found.get(&name.commitment);
-        let entry = value.map(|value| SuppressedEntry::read(name.commitment, value)).transpose()?;
+        let entry = value
+            .map(|value| SuppressedEntry::read(name.commitment, value))
+            .transpose()?;
         Ok(entry.map(|entry| entry.since))
     }
 }
@@ -147,7 +164,10 @@ pub(crate) fn remember(
     let mut fresh = BTreeMap::new();
     for name in names {
         if list.since(name)?.is_none() {
-            let entry = SuppressedEntry { name: *name, since: at.to_owned() };
+            let entry = SuppressedEntry {
+                name: *name,
+                since: at.to_owned(),
+            };
             fresh.insert(name.commitment, entry.write());
         }
     }
@@ -186,7 +206,9 @@ pub(crate) fn check_each(
     mut see: impl FnMut(SuppressedEntry) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
     let tree = SealedTree::new(connection, SealedTable::Forgotten);
-    tree.check(&ledger.forgotten, |entry| see(SuppressedEntry::read(entry.commitment, &entry.value)?))
+    tree.check(&ledger.forgotten, |entry| {
+        see(SuppressedEntry::read(entry.commitment, &entry.value)?)
+    })
 }
 
 /// Whether a name is on a list that was compared with its root before.
@@ -200,17 +222,33 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_one() {
-        for (one, other) in [("r29", " R29 "), ("Straße  5", "straße 5"), ("ﬁx", "FIX"), ("Ａnn", "ann")]
-        {
+        for (one, other) in [
+            ("r29", " R29 "),
+            ("Straße  5", "straße 5"),
+            ("ﬁx", "FIX"),
+            ("Ａnn", "ann"),
+        ] {
             assert_eq!(alike(one), alike(other), "{one} and {other}");
         }
         assert_ne!(alike("r29"), alike("r 29"));
         let names = CommitmentSalt::new(&[1; 32]);
-        assert_ne!(SuppressedName::id(&names, "r29"), SuppressedName::id(&names, "R29"));
-        assert_eq!(SuppressedName::alike_id(&names, "r29"), SuppressedName::alike_id(&names, "R29"));
-        let kinds = [SuppressedName::id, SuppressedName::alike_id, SuppressedName::subject];
-        let commitments: std::collections::HashSet<Hash> =
-            kinds.iter().map(|kind| kind(&names, "ann").commitment).collect();
+        assert_ne!(
+            SuppressedName::id(&names, "r29"),
+            SuppressedName::id(&names, "R29")
+        );
+        assert_eq!(
+            SuppressedName::alike_id(&names, "r29"),
+            SuppressedName::alike_id(&names, "R29")
+        );
+        let kinds = [
+            SuppressedName::id,
+            SuppressedName::alike_id,
+            SuppressedName::subject,
+        ];
+        let commitments: std::collections::HashSet<Hash> = kinds
+            .iter()
+            .map(|kind| kind(&names, "ann").commitment)
+            .collect();
         assert_eq!(commitments.len(), 3);
     }
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::Peekable;
 use std::path::Path;
 
-use efface_receipt::training_set::{self, SetCells, SetFold, SetNode, bits_for, bucket, bucket_range};
+use efface_receipt::training_set::{
+    self, SetCells, SetFold, SetNode, bits_for, bucket, bucket_range,
+};
 use efface_receipt::{Hash, ReceiptFault, SetState};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -28,7 +30,10 @@ pub(crate) struct TreeHead {
 impl TreeHead {
     /// That of a table without entries.
     pub(crate) fn empty() -> Self {
-        Self { set: SetNode::EMPTY.state(), bits: 0 }
+        Self {
+            set: SetNode::EMPTY.state(),
+            bits: 0,
+        }
     }
 }
 
@@ -98,8 +103,9 @@ impl KeyRun {
         bits: u32,
     ) -> Result<Self, FileFault> {
         let end = first + BUCKETS_AT_ONCE as u64;
-        let belongs =
-            |entry: &Result<Hash, FileFault>| entry.as_ref().map_or(true, |key| bucket(key, bits) < end);
+        let belongs = |entry: &Result<Hash, FileFault>| {
+            entry.as_ref().map_or(true, |key| bucket(key, bits) < end)
+        };
         let mut keys = Vec::new();
         while let Some(key) = entries.next_if(belongs) {
             keys.push(key?);
@@ -112,7 +118,8 @@ impl KeyRun {
         let last = (self.first + BUCKETS_AT_ONCE as u64).min(1 << bits);
         let mut rest = self.keys.as_slice();
         let nodes = (self.first..last).map(|number| {
-            let (keys, later) = rest.split_at(rest.partition_point(|key| bucket(key, bits) <= number));
+            let (keys, later) =
+                rest.split_at(rest.partition_point(|key| bucket(key, bits) <= number));
             rest = later;
             training_set::subtree(keys, bits)
         });
@@ -153,7 +160,10 @@ impl SetCells for KnownCells<'_> {
 }
 
 fn entry_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedEntry> {
-    Ok(SealedEntry { commitment: Hash(row.get(0)?), value: row.get(1)? })
+    Ok(SealedEntry {
+        commitment: Hash(row.get(0)?),
+        value: row.get(1)?,
+    })
 }
 
 /// A table and its tree.
@@ -167,16 +177,21 @@ impl SetCells for SealedTree<'_> {
     type Error = FileFault;
 
     fn get(&self, cell: u64) -> Result<SetNode, FileFault> {
-        let mut statement = self.connection.prepare_cached(r#"SELECT node FROM "cells" WHERE cell = ?1"#)?;
+        let mut statement = self
+            .connection
+            .prepare_cached(r#"SELECT node FROM "cells" WHERE cell = ?1"#)?;
         let cell = self.table.first_cell() + cell;
         let found: Option<[u8; 40]> = statement.query_row([cell], |row| row.get(0)).optional()?;
         Ok(found.map_or(SetNode::EMPTY, |bytes| SetNode::from_bytes(&bytes)))
     }
 
     fn set(&mut self, cell: u64, node: SetNode) -> Result<(), FileFault> {
-        let sql = r#"INSERT INTO "cells" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET node = excluded.node"#;
+        let sql =
+            r#"INSERT INTO "cells" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET node = excluded.node"#;
         let cell = self.table.first_cell() + cell;
-        self.connection.prepare_cached(sql)?.execute(params![cell, node.to_bytes()])?;
+        self.connection
+            .prepare_cached(sql)?
+            .execute(params![cell, node.to_bytes()])?;
         Ok(())
     }
 }
@@ -196,13 +211,17 @@ impl<'a> SealedTree<'a> {
     ) -> Result<Vec<Option<Vec<u8>>>, FileFault> {
         let mut by_bucket: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (at, commitment) in commitments.iter().enumerate() {
-            by_bucket.entry(bucket(commitment, head.bits)).or_default().push(at);
+            by_bucket
+                .entry(bucket(commitment, head.bits))
+                .or_default()
+                .push(at);
         }
         let mut values: Vec<Option<Vec<u8>>> = commitments.iter().map(|_| None).collect();
         for (bucket, asked) in by_bucket {
             let entries = self.checked_bucket(head, bucket, trusted)?;
             for at in asked {
-                let found = entries.binary_search_by_key(&commitments[at], |entry| entry.commitment);
+                let found =
+                    entries.binary_search_by_key(&commitments[at], |entry| entry.commitment);
                 values[at] = found.ok().map(|found| entries[found].value.clone());
             }
         }
@@ -237,11 +256,18 @@ impl<'a> SealedTree<'a> {
             let buckets = self.changed_buckets(head, gone, come, &mut trusted)?;
             self.write(gone, come)?;
             if !buckets.is_empty() {
-                let mut cells = KnownCells { tree: *self, known: &mut trusted.nodes };
+                let mut cells = KnownCells {
+                    tree: *self,
+                    known: &mut trusted.nodes,
+                };
                 head.set = training_set::update(&mut cells, head.bits, &buckets)?;
             }
         }
-        if head.set.count == count { Ok(()) } else { self.other_size() }
+        if head.set.count == count {
+            Ok(())
+        } else {
+            self.other_size()
+        }
     }
 
     /// Puts all entries of a table of the new file at this path in, so many that come in order. There must be no transaction.
@@ -262,7 +288,11 @@ impl<'a> SealedTree<'a> {
         // One thread reads, some hash, and this one writes.
         ordered_work::in_order(
             ordered_work::usual_threads(),
-            || firsts.next().map(|first| KeyRun::take(&mut entries, first, bits)),
+            || {
+                firsts
+                    .next()
+                    .map(|first| KeyRun::take(&mut entries, first, bits))
+            },
             |run| run.map(|run| run.hashed(bits)),
             |hashed| {
                 let (run, nodes) = hashed??;
@@ -273,19 +303,29 @@ impl<'a> SealedTree<'a> {
                         Ok::<(), FileFault>(())
                     })?;
                 }
-                if cells.len() < MOST_CELLS { Ok(()) } else { keys.aside(|| self.set_cells(&mut cells)) }
+                if cells.len() < MOST_CELLS {
+                    Ok(())
+                } else {
+                    keys.aside(|| self.set_cells(&mut cells))
+                }
             },
         )?;
         keys.finish()?;
         self.set_cells(&mut cells)?;
         head.set = fold.finish()?;
-        if head.set.count == count { Ok(()) } else { self.other_size() }
+        if head.set.count == count {
+            Ok(())
+        } else {
+            self.other_size()
+        }
     }
 
     /// Writes cells in a transaction of its own.
     fn set_cells(mut self, cells: &mut Vec<(u64, SetNode)>) -> Result<(), FileFault> {
         let transaction = self.connection.unchecked_transaction()?;
-        cells.drain(..).try_for_each(|(cell, node)| self.set(cell, node))?;
+        cells
+            .drain(..)
+            .try_for_each(|(cell, node)| self.set(cell, node))?;
         Ok(transaction.commit()?)
     }
 
@@ -297,7 +337,11 @@ impl<'a> SealedTree<'a> {
         let all = params![Hash([0; 32]).as_bytes(), Hash([0xff; 32]).as_bytes()];
         let entries = statement.query_map(all, entry_of)?;
         let mut tree = *self;
-        head.set = training_set::build(&mut tree, head.bits, entries.map(|entry| Ok(self.leaf(&entry?))))?;
+        head.set = training_set::build(
+            &mut tree,
+            head.bits,
+            entries.map(|entry| Ok(self.leaf(&entry?))),
+        )?;
         Ok(())
     }
 
@@ -311,15 +355,27 @@ impl<'a> SealedTree<'a> {
     ) -> Result<Vec<(u64, SetNode)>, FileFault> {
         let mut touched: BTreeMap<u64, (HashSet<&Hash>, Vec<&SealedEntry>)> = BTreeMap::new();
         for key in gone {
-            touched.entry(bucket(key, head.bits)).or_default().0.insert(key);
+            touched
+                .entry(bucket(key, head.bits))
+                .or_default()
+                .0
+                .insert(key);
         }
         for entry in come {
-            touched.entry(bucket(&entry.commitment, head.bits)).or_default().1.push(entry);
+            touched
+                .entry(bucket(&entry.commitment, head.bits))
+                .or_default()
+                .1
+                .push(entry);
         }
         let mut buckets = Vec::with_capacity(touched.len());
         for (bucket, (gone, come)) in touched {
             // Keys begin like the commitments that they are of, and only tables whose keys are commitments lose entries here.
-            let known = trusted.buckets.get(&bucket).filter(|_| gone.is_empty()).cloned();
+            let known = trusted
+                .buckets
+                .get(&bucket)
+                .filter(|_| gone.is_empty())
+                .cloned();
             let mut keys = match known {
                 Some(keys) => keys,
                 None => {
@@ -365,7 +421,11 @@ impl<'a> SealedTree<'a> {
             Ok(leaf)
         });
         let found = training_set::fold(head.bits, leaves, see_cell)?;
-        if found == head.set { Ok(()) } else { self.altered() }
+        if found == head.set {
+            Ok(())
+        } else {
+            self.altered()
+        }
     }
 
     /// Compares every cell with the entries below it, and shows the entries.
@@ -374,14 +434,26 @@ impl<'a> SealedTree<'a> {
         head: &TreeHead,
         see: impl FnMut(SealedEntry) -> Result<(), FileFault>,
     ) -> Result<(), FileFault> {
-        self.fold(head, see, |cell, node| if self.get(cell)? == node { Ok(()) } else { self.altered() })?;
+        self.fold(head, see, |cell, node| {
+            if self.get(cell)? == node {
+                Ok(())
+            } else {
+                self.altered()
+            }
+        })?;
         // Below the buckets there are no cells.
         let first = self.table.first_cell();
         let sql = r#"SELECT count(*) FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
         let range = [first + (2 << head.bits.min(32)), first + (1 << 40) - 1];
         let others: u64 = self.connection.query_row(sql, range, |row| row.get(0))?;
-        let zeroth: u64 = self.connection.query_row(sql, [first, first], |row| row.get(0))?;
-        if others + zeroth == 0 { Ok(()) } else { self.altered() }
+        let zeroth: u64 = self
+            .connection
+            .query_row(sql, [first, first], |row| row.get(0))?;
+        if others + zeroth == 0 {
+            Ok(())
+        } else {
+            self.altered()
+        }
     }
 
     /// The entries of a bucket, which must lead to the root, or to a node that does.
@@ -427,17 +499,27 @@ impl<'a> SealedTree<'a> {
     }
 
     fn altered<T>(&self) -> Result<T, FileFault> {
-        damaged(format!("its table `{}` is not the one that was signed", self.table.name()))
+        damaged(format!(
+            "its table `{}` is not the one that was signed",
+            self.table.name()
+        ))
     }
 
     fn other_size<T>(&self) -> Result<T, FileFault> {
-        damaged(format!("its table `{}` has another size", self.table.name()))
+        damaged(format!(
+            "its table `{}` has another size",
+            self.table.name()
+        ))
     }
 
     /// The statement that reads entries from one commitment to another, in order.
     fn select(&self) -> String {
         let table = self.table.name();
-        let value = if self.table.has_values() { "value" } else { "x''" };
+        let value = if self.table.has_values() {
+            "value"
+        } else {
+            "x''"
+        };
         format!(
             r#"SELECT commitment, {value} FROM "{table}" WHERE commitment BETWEEN ?1 AND ?2 ORDER BY commitment"#
         )
@@ -453,7 +535,10 @@ impl<'a> SealedTree<'a> {
     pub(crate) fn holds(&self, commitment: &Hash) -> Result<bool, FileFault> {
         let table = self.table.name();
         let sql = format!(r#"SELECT EXISTS (SELECT 1 FROM "{table}" WHERE commitment = ?1)"#);
-        Ok(self.connection.prepare_cached(&sql)?.query_row([commitment.as_bytes()], |row| row.get(0))?)
+        Ok(self
+            .connection
+            .prepare_cached(&sql)?
+            .query_row([commitment.as_bytes()], |row| row.get(0))?)
     }
 
     fn write(&self, gone: &[Hash], come: &[SealedEntry]) -> Result<(), FileFault> {
@@ -487,7 +572,8 @@ impl<'a> SealedTree<'a> {
     fn remove_cells(&self) -> Result<(), FileFault> {
         let first = self.table.first_cell();
         let sql = r#"DELETE FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
-        self.connection.execute(sql, [first, first + (1 << 40) - 1])?;
+        self.connection
+            .execute(sql, [first, first + (1 << 40) - 1])?;
         Ok(())
     }
 
@@ -498,8 +584,10 @@ impl<'a> SealedTree<'a> {
             return entry.commitment;
         }
         let mut key = entry.commitment;
-        let digest =
-            Sha256::new().chain_update(entry.commitment.as_bytes()).chain_update(&entry.value).finalize();
+        let digest = Sha256::new()
+            .chain_update(entry.commitment.as_bytes())
+            .chain_update(&entry.value)
+            .finalize();
         key.0[16..].copy_from_slice(&digest[..16]);
         key
     }
@@ -514,8 +602,15 @@ mod tests {
         SealedEntry::new(commitment, number.to_le_bytes().to_vec())
     }
 
-    fn find(tree: &SealedTree<'_>, head: &TreeHead, wanted: &Hash) -> Result<Option<Vec<u8>>, FileFault> {
-        Ok(tree.find(head, &[*wanted], &mut TrustedTree::default())?.pop().flatten())
+    fn find(
+        tree: &SealedTree<'_>,
+        head: &TreeHead,
+        wanted: &Hash,
+    ) -> Result<Option<Vec<u8>>, FileFault> {
+        Ok(tree
+            .find(head, &[*wanted], &mut TrustedTree::default())?
+            .pop()
+            .flatten())
     }
 
     /// A table of so many entries, of which every third left again.
@@ -527,7 +622,8 @@ mod tests {
             tree.change(&mut head, &[], &come).unwrap();
         }
         for number in (0..count).step_by(3) {
-            tree.change(&mut head, &[entry(number).commitment], &[]).unwrap();
+            tree.change(&mut head, &[entry(number).commitment], &[])
+                .unwrap();
         }
         head
     }
@@ -560,7 +656,9 @@ mod tests {
         };
         tree.check(&head, count).unwrap();
         assert_eq!(seen, head.set.count);
-        SealedTree::new(&connection, SealedTable::Requests).check(&other, |_| Ok(())).unwrap();
+        SealedTree::new(&connection, SealedTable::Requests)
+            .check(&other, |_| Ok(()))
+            .unwrap();
     }
 
     #[test]
@@ -579,7 +677,10 @@ mod tests {
             assert!(find(&tree, &head, &wanted).is_err(), "{alter}");
             assert!(tree.check(&head, |_| Ok(())).is_err(), "{alter}");
             let mut after = head;
-            assert!(tree.change(&mut after, &[], &[SealedEntry::new(wanted, Vec::new())]).is_err());
+            assert!(
+                tree.change(&mut after, &[], &[SealedEntry::new(wanted, Vec::new())])
+                    .is_err()
+            );
         }
         // A bit of one cell, on the way of some entries and not of others.
         let connection = tables();
@@ -589,7 +690,9 @@ mod tests {
         let sql = "UPDATE cells SET node = zeroblob(40) WHERE cell = ?1";
         assert_eq!(connection.execute(sql, [cell]).unwrap(), 1);
         assert!(tree.check(&head, |_| Ok(())).is_err());
-        let wrong = (0..400).filter(|at| find(&tree, &head, &entry(*at).commitment).is_err()).count();
+        let wrong = (0..400)
+            .filter(|at| find(&tree, &head, &entry(*at).commitment).is_err())
+            .count();
         assert!((1..400).contains(&wrong), "{wrong}");
     }
 }

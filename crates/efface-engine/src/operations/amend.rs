@@ -15,7 +15,11 @@ use crate::ledger::ReceiptDraft;
 use crate::progress::Progress;
 
 /// Replaces rows of the model by the rows of the same ids.
-pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progress) -> Result<ChangeReport> {
+pub(crate) fn amend(
+    model: &OpenModel,
+    source: &RowSource,
+    progress: &dyn Progress,
+) -> Result<ChangeReport> {
     let mut change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     if change.manifest.blueprint.id.is_none() {
@@ -31,7 +35,10 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let renumbered = model::knows_numbers(&change.manifest);
     let mut numbers = gone.clone();
     if renumbered {
-        numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
+        numbers = (change.manifest.next_row..)
+            .take(batch.len())
+            .map(RowId)
+            .collect();
     }
     let lines = batch.lines.clone();
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
@@ -95,9 +102,18 @@ fn amended(
 }
 
 /// The model with rows taken out and others put in under numbers of their own.
-fn replaced(model: &Model, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Model>> {
+fn replaced(
+    model: &Model,
+    rows: &dyn RowStore,
+    gone: &[RowId],
+    new: &Rows,
+) -> Result<Outcome<Model>> {
     let retained = ChangedRows::new(rows, gone, None);
-    let held = if rows.is_beyond_memory() { None } else { Some(retained.all()?) };
+    let held = if rows.is_beyond_memory() {
+        None
+    } else {
+        Some(retained.all()?)
+    };
     if retained.is_empty() {
         // Without these rows the model would have none, and no model can be made of none: it is amended in one step.
         return Ok(model.amend(rows, new)?);

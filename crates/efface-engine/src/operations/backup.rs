@@ -28,8 +28,16 @@ pub enum BackupContent {
 
 /// Copies what the log consists of into a file with the same tables.
 fn copy_log(from: &ModelConnection, to: &ModelConnection) -> std::result::Result<(), FileFault> {
-    const TABLES: [&str; 8] =
-        ["cells", "copies", "forgotten", "members", "meta", "nodes", "receipts", "requests"];
+    const TABLES: [&str; 8] = [
+        "cells",
+        "copies",
+        "forgotten",
+        "members",
+        "meta",
+        "nodes",
+        "receipts",
+        "requests",
+    ];
     for table in TABLES {
         let mut read = from.prepare(&format!(r#"SELECT * FROM "{table}""#))?;
         let columns = read.column_count();
@@ -37,7 +45,9 @@ fn copy_log(from: &ModelConnection, to: &ModelConnection) -> std::result::Result
         let mut write = to.prepare(&format!(r#"INSERT INTO "{table}" VALUES ({places})"#))?;
         let mut rows = read.query([])?;
         while let Some(row) = rows.next()? {
-            let values: Vec<Value> = (0..columns).map(|at| row.get(at)).collect::<rusqlite::Result<_>>()?;
+            let values: Vec<Value> = (0..columns)
+                .map(|at| row.get(at))
+                .collect::<rusqlite::Result<_>>()?;
             write.execute(params_from_iter(values))?;
         }
     }
@@ -68,8 +78,14 @@ pub(crate) fn backup(
     copy(model, content, &draft)?;
     let copied = ModelStore::open(draft.path(), false, PATIENCE)?.read(Manifest::load)?;
     draft.publish(path, mode)?;
-    let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
-    Ok(BackupReport { rows: copied.rows, receipts: copied.ledger.size, file_bytes })
+    let file_bytes = std::fs::metadata(path)
+        .map_err(|cause| Error::io(path, cause))?
+        .len();
+    Ok(BackupReport {
+        rows: copied.rows,
+        receipts: copied.ledger.size,
+        file_bytes,
+    })
 }
 
 /// Fills a draft with a copy of one moment.
@@ -78,12 +94,16 @@ pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft
         BackupContent::Model => {
             let target = draft.path().to_string_lossy().into_owned();
             // One statement reads all of it.
-            model.store.with(|connection| Ok(connection.execute("VACUUM INTO ?1", [target]).map(drop)?))
+            model
+                .store
+                .with(|connection| Ok(connection.execute("VACUUM INTO ?1", [target]).map(drop)?))
         }
         BackupContent::Log => {
             let target = ModelStore::create(draft.path(), 0, None)?;
             let transaction = target.begin(true)?;
-            model.store.read(|from| target.raw(|to| copy_log(from, to)))?;
+            model
+                .store
+                .read(|from| target.raw(|to| copy_log(from, to)))?;
             transaction.commit().map(drop)
         }
     }

@@ -1,7 +1,9 @@
 //! The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
 //! all the same, one that is written is never missing.
 
-use efface_receipt::{CommitmentLabel, CopyKind, CopyState, KnownCopy, RequestKind, RequestOutcome};
+use efface_receipt::{
+    CommitmentLabel, CopyKind, CopyState, KnownCopy, RequestKind, RequestOutcome,
+};
 
 use super::change::OpenedChange;
 use super::linear_onnx;
@@ -26,7 +28,11 @@ pub(crate) struct ExportAsked<'a> {
 
 /// Exports the parameters in a format.
 pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<ExportedModel> {
-    let ExportAsked { format, destination, expose_forgotten } = *asked;
+    let ExportAsked {
+        format,
+        destination,
+        expose_forgotten,
+    } = *asked;
     let change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     // A word that only forgotten rows held must not leave with the others.
@@ -46,13 +52,23 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     if let Some(witnesses) = &manifest.policy.witnesses {
         let note = store.with(|connection| ledger::checkpoint(connection))?;
         let seen = witnesses.quorum().and_then(|quorum| quorum.verify(&note));
-        seen.map_err(|fault| Error::Unwitnessed { problem: fault.to_string() })?;
+        seen.map_err(|fault| Error::Unwitnessed {
+            problem: fault.to_string(),
+        })?;
     }
     let state = manifest.state();
     let moved = manifest.policy.moved;
-    let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
+    let mut release = manifest
+        .policy
+        .export()
+        .map_err(|allowed| Error::Moved { moved, allowed })?;
     if more > 0 {
-        release.warnings.extend(manifest.policy.exposed().filter(|_| release.warnings.is_empty()));
+        release.warnings.extend(
+            manifest
+                .policy
+                .exposed()
+                .filter(|_| release.warnings.is_empty()),
+        );
     }
     let version = noise::version(&manifest.ledger.origin, &state);
     let sequence = manifest.ledger.size + drafts.len() as u64;
@@ -66,14 +82,29 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     let deviation = release.noise.filter(|deviation| *deviation > 0.0);
     if let Some(deviation) = deviation {
         let seed = founding::noise_seed(store, &manifest.ledger, &model.access)?;
-        blur(&mut parameters, deviation, &mut seed.normals(&version, deviation));
+        blur(
+            &mut parameters,
+            deviation,
+            &mut seed.normals(&version, deviation),
+        );
     }
     let file = network_file(model, manifest, &parameters, format, deviation.is_some())?;
     manifest.policy.released(release.noise);
     let number = store.with(|connection| {
-        copies::add(connection, &mut manifest.ledger, format, destination.as_ref(), &state.1, now)
+        copies::add(
+            connection,
+            &mut manifest.ledger,
+            format,
+            destination.as_ref(),
+            &state.1,
+            now,
+        )
     })?;
-    let mut draft = ReceiptDraft::new(RequestKind::Export, RequestOutcome::Done, opened.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::Export,
+        RequestOutcome::Done,
+        opened.received_at,
+    );
     draft.release = Some(release);
     drafts.push(draft);
     let mut transition = opened.unchanged();
@@ -88,7 +119,13 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
         withdrawn_at: None,
     }];
     let receipt = change.sign(&*signer, &transition, drafts)?.commit_last()?;
-    Ok(ExportedModel { parameters, file, number, warning, receipt })
+    Ok(ExportedModel {
+        parameters,
+        file,
+        number,
+        warning,
+        receipt,
+    })
 }
 
 /// The whole file, where the format takes the encoder of a network along or is ONNX; None where it holds the parameters alone.
@@ -106,13 +143,20 @@ fn network_file(
         return linear_onnx::export(parameters, &manifest.model.recipe).map(Some);
     };
     let file = network::export(&encoder, parameters, format)?;
-    let trained = manifest.network.as_ref().is_some_and(NetworkInfo::holds_rows);
+    let trained = manifest
+        .network
+        .as_ref()
+        .is_some_and(NetworkInfo::holds_rows);
     if file.is_some() && blurred && trained {
         let reason = format!(
             "{format} takes the encoder along, which was trained on rows and gets no noise; json and npz hold the head \
              alone, and a policy without noise publishes both as they are"
         );
-        return Err(efface::Error::Unsupported { method: "export", reason }.into());
+        return Err(efface::Error::Unsupported {
+            method: "export",
+            reason,
+        }
+        .into());
     }
     Ok(file)
 }

@@ -29,7 +29,12 @@ use crate::ledger::{MethodFindings, checkpoint, founding, newest};
 use crate::progress::Progress;
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
-pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Progress) -> Result<FitReport> {
+pub fn fit(
+    request: &FitRequest,
+    path: &Path,
+    overwrite: bool,
+    progress: &dyn Progress,
+) -> Result<FitReport> {
     let started = Instant::now();
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
@@ -39,16 +44,36 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         secrets.noise = seed;
     }
     let data_key = request.encrypt.then(|| secrets.noise.data_key());
-    let target = StreamTarget { path, key: data_key.as_ref(), replaced: &replaced };
-    let (mut prepared, streamed) = contents(&scoring::training_request(request)?, &target, progress)?;
+    let target = StreamTarget {
+        path,
+        key: data_key.as_ref(),
+        replaced: &replaced,
+    };
+    let (mut prepared, streamed) =
+        contents(&scoring::training_request(request)?, &target, progress)?;
     let mut evidence = prepared.model.evidence();
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let sums = prepared.sums();
     let stored = model::state_head(&prepared.model, &state);
-    let PreparedModel { blueprint, encoder, rows, words, names, recipe, .. } = prepared;
-    let PreparedModel { network, backbone, penalty, remarks, cut, .. } = prepared;
+    let PreparedModel {
+        blueprint,
+        encoder,
+        rows,
+        words,
+        names,
+        recipe,
+        ..
+    } = prepared;
+    let PreparedModel {
+        network,
+        backbone,
+        penalty,
+        remarks,
+        cut,
+        ..
+    } = prepared;
     progress.finish();
 
     replaced.check(&names)?;
@@ -56,14 +81,26 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         Some(streamed) => streamed,
         None => RowDraft::empty(path, state.bytes(), data_key.as_ref())?,
     };
-    let RowDraft { draft, file, salt, head: mut listed, mut load, span } = drafted;
+    let RowDraft {
+        draft,
+        file,
+        salt,
+        head: mut listed,
+        mut load,
+        span,
+    } = drafted;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
     let mut manifest = Manifest::new(salt, blueprint, head, secrets.head());
     manifest.network = network;
     manifest.scores = scores;
     manifest.penalty = penalty;
-    let rows = NewRows { rows, words, names, lines: Vec::new() };
+    let rows = NewRows {
+        rows,
+        words,
+        names,
+        lines: Vec::new(),
+    };
     let shape = manifest.blueprint.shape();
     if listed.rows == 0 {
         listed = file.with(|connection| {
@@ -77,8 +114,11 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         scope.spawn(|| load.names.arrange());
         load.leaves.arrange();
     });
-    let members =
-        file.with(|connection| manifest.ledger.load_members(connection, file.path(), load.leaves))?;
+    let members = file.with(|connection| {
+        manifest
+            .ledger
+            .load_members(connection, file.path(), load.leaves)
+    })?;
     let transaction = file.begin(true)?;
     let mut repeated = None;
     let note = file.with(|connection| {
@@ -89,20 +129,39 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         manifest.next_row = manifest.rows;
         manifest.next_position = span.max(rows.names.span);
         replaced.carry(connection, &mut manifest)?;
-        let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
-        let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
-        manifest.parts =
-            model::save(connection, &state, encoder.as_ref(), sums.as_ref(), lasting.as_slice())?;
-        evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.read_off_rows()));
+        let lasting = backbone
+            .as_ref()
+            .map(|bytes| StoredArray::Bytes("backbone", bytes));
+        let lasting = lasting
+            .map(|part| file::parts::save_lasting(connection, part))
+            .transpose()?;
+        manifest.parts = model::save(
+            connection,
+            &state,
+            encoder.as_ref(),
+            sums.as_ref(),
+            lasting.as_slice(),
+        )?;
+        evidence.set_left_behind(model::left_behind(
+            &manifest,
+            encoder.as_ref(),
+            state.read_off_rows(),
+        ));
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
-        let first = FirstReceipt { rows: members, parameters: manifest.parameters(), findings };
+        let first = FirstReceipt {
+            rows: members,
+            parameters: manifest.parameters(),
+            findings,
+        };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
         manifest.seal(connection, &*secrets.signer)?;
         checkpoint(connection)
     })?;
     if let Some((RepeatedName { first, second, .. }, id)) = repeated {
-        return Err(request.source.located(Error::RepeatedId { id, first, second }));
+        return Err(request
+            .source
+            .located(Error::RepeatedId { id, first, second }));
     }
     transaction.commit()?;
     drop(file);
@@ -112,7 +171,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     // Whoever waits to change the old model finds it gone when this is over, and has acknowledged nothing.
     let old = replaced.reopened(path)?;
     let held = old.as_ref().map(|store| store.begin(true)).transpose()?;
-    old.as_ref().map_or(Ok(()), |store| replaced.check_unchanged(store))?;
+    old.as_ref()
+        .map_or(Ok(()), |store| replaced.check_unchanged(store))?;
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
@@ -147,11 +207,17 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
 
 /// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.
 fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
-    let stopped = summary.network.as_ref().is_some_and(|network| match &network.encoder {
-        EncoderInfo::Lstm { interrupted, .. } => *interrupted,
-        EncoderInfo::MiniLm { .. } => false,
-    });
-    let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_ref());
+    let stopped = summary
+        .network
+        .as_ref()
+        .is_some_and(|network| match &network.encoder {
+            EncoderInfo::Lstm { interrupted, .. } => *interrupted,
+            EncoderInfo::MiniLm { .. } => false,
+        });
+    let checkpoint = request
+        .network
+        .as_ref()
+        .and_then(|network| network.checkpoint.as_ref());
     if let (false, Some(path)) = (stopped, checkpoint) {
         // It may never have been written.
         let _ = std::fs::remove_file(path);
@@ -160,7 +226,10 @@ fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
 
 /// The files that a fit writes: a model with its key, and the checkpoint of a training.
 fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>> {
-    let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_deref());
+    let checkpoint = request
+        .network
+        .as_ref()
+        .and_then(|network| network.checkpoint.as_deref());
     let recovery = request.recovery_key.as_deref().map(PlannedOutput::file);
     std::iter::once(PlannedOutput::model(path))
         .chain(checkpoint.map(PlannedOutput::resumed))

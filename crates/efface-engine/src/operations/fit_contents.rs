@@ -7,7 +7,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::ingest::{self, HeldRows, NumberPass, ObservedColumns, ReadPurpose, RowBatch, RowReader};
+use super::ingest::{
+    self, HeldRows, NumberPass, ObservedColumns, ReadPurpose, RowBatch, RowReader,
+};
 use super::prepare::{model_of, prepare};
 use super::prepared::PreparedModel;
 use super::request::{FitRequest, ScoringPlan};
@@ -35,8 +37,9 @@ pub(super) fn contents(
         if !matches!(request.scoring, Some(ScoringPlan::CrossValidation { .. })) {
             request.source.read_once();
         }
-        let read =
-            |sender: &SyncSender<RowBatch>| pass.read(request, &mut |batch| pass_on(request, sender, batch));
+        let read = |sender: &SyncSender<RowBatch>| {
+            pass.read(request, &mut |batch| pass_on(request, sender, batch))
+        };
         if let (rows, Some(observed)) = take_rows(request, &expected, target, progress, read)? {
             return rows.finish(request, observed, progress);
         }
@@ -45,9 +48,14 @@ pub(super) fn contents(
     let read = |sender: &SyncSender<RowBatch>| {
         let reader = RowReader::new(None, observed.encoder.as_ref());
         let purpose = ReadPurpose::Fit;
-        ingest::batches(&request.source, &observed.blueprint, reader, purpose, &Silent, &mut |batch| {
-            pass_on(request, sender, batch)
-        })
+        ingest::batches(
+            &request.source,
+            &observed.blueprint,
+            reader,
+            purpose,
+            &Silent,
+            &mut |batch| pass_on(request, sender, batch),
+        )
     };
     let (rows, _) = take_rows(request, &observed, target, progress, read)?;
     rows.finish(request, observed, progress)
@@ -55,7 +63,9 @@ pub(super) fn contents(
 
 /// Sends a batch to whoever takes it. Where nobody does, something has failed there, and says why.
 fn pass_on(request: &FitRequest, sender: &SyncSender<RowBatch>, batch: RowBatch) -> Result<()> {
-    sender.send(batch).map_err(|_| Error::NoRows { file: request.source.name() })
+    sender.send(batch).map_err(|_| Error::NoRows {
+        file: request.source.name(),
+    })
 }
 
 /// All rows of a request.
@@ -76,7 +86,9 @@ fn take_rows<T: Send>(
         let (sender, batches) = sync_channel(WAITING);
         let reading = scope.spawn(move || read(&sender));
         let taken = hold_or_write(request, observed, target, batches, progress);
-        let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let read = reading
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // Where both have failed, the reader may only have found that nobody takes its batches any more.
         let rows = taken?;
         let read = read?;
@@ -99,12 +111,20 @@ fn hold_or_write(
     while let Ok(batch) = batches.recv() {
         rows += batch.len() as u64;
         progress.at(bytes.as_ref().map_or(rows, PassProgress::bytes_read));
-        let Some(beyond) = held.hold(batch) else { continue };
+        let Some(beyond) = held.hold(batch) else {
+            continue;
+        };
         // In memory wherever that can be: with its rows at hand, a fit knows more of its own rounding.
         if !streamed::is_possible(request, observed)? {
-            return Err(request.source.located(held.too_much(&request.source, &beyond)));
+            return Err(request
+                .source
+                .located(held.too_much(&request.source, &beyond)));
         }
-        let all = held.into_batches().into_iter().chain([beyond]).chain(batches);
+        let all = held
+            .into_batches()
+            .into_iter()
+            .chain([beyond])
+            .chain(batches);
         let written = streamed::write(request, observed, target, all, progress)?;
         return Ok(TakenRows::InFile(Box::new(written)));
     }

@@ -81,7 +81,10 @@ pub fn forget_in_folder(
         ));
     }
     // A model that lacks some of the rows, or all of them, is no failure of the request.
-    let request = ForgetRequest { allow_missing: true, ..request.clone() };
+    let request = ForgetRequest {
+        allow_missing: true,
+        ..request.clone()
+    };
     let mut index = SubjectIndex::load(folder)?;
     let subject = match &request.who {
         RowSelection::Subject { value, .. } => Some(value.as_str()),
@@ -119,8 +122,11 @@ pub fn forget_in_folder(
                 }
                 Err(error) => {
                     let other_column = matches!(error, Error::SubjectColumn { .. });
-                    answer.outcome =
-                        if other_column { FolderOutcome::NoSuchColumn } else { FolderOutcome::Failed };
+                    answer.outcome = if other_column {
+                        FolderOutcome::NoSuchColumn
+                    } else {
+                        FolderOutcome::Failed
+                    };
                     answer.problem = Some(error.to_string());
                     answer.error = Some(error);
                 }
@@ -131,16 +137,26 @@ pub fn forget_in_folder(
     if let (Some(index), Some(subject), false) = (&mut index, subject, options.forget.dry_run) {
         // The index must not go on naming a person who is in no model any more.
         let gone = |answer: &FolderAnswer| {
-            matches!(answer.outcome, FolderOutcome::Forgotten | FolderOutcome::NoSuchRows)
+            matches!(
+                answer.outcome,
+                FolderOutcome::Forgotten | FolderOutcome::NoSuchRows
+            )
         };
-        let names = answers.iter().filter(|answer| gone(answer)).map(|answer| answer.model.as_str());
+        let names = answers
+            .iter()
+            .filter(|answer| gone(answer))
+            .map(|answer| answer.model.as_str());
         index.forget(subject, names);
         index.save(folder)?;
     }
     Ok(answers)
 }
 
-fn ask(path: &Path, request: &ForgetRequest, options: &mut FolderOptions<'_>) -> Result<ChangeReport> {
+fn ask(
+    path: &Path,
+    request: &ForgetRequest,
+    options: &mut FolderOptions<'_>,
+) -> Result<ChangeReport> {
     let mut model = OpenModel::open(path, !options.forget.dry_run, options.patience)?;
     model.access = options.access.clone();
     let mut answers = forget::forget(&model, std::slice::from_ref(request), &options.forget);

@@ -15,7 +15,11 @@ use crate::ledger::ReceiptDraft;
 use crate::progress::Progress;
 
 /// Adds rows to the model.
-pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progress) -> Result<ChangeReport> {
+pub(crate) fn learn(
+    model: &OpenModel,
+    source: &RowSource,
+    progress: &dyn Progress,
+) -> Result<ChangeReport> {
     let mut change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     let texts = change.text_encoder()?;
@@ -23,7 +27,10 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let mut batch = change.gather(source, texts.as_ref(), progress)?;
     batch.number(change.manifest.next_position);
     check_new(&change, &batch)?;
-    let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
+    let numbers = (change.manifest.next_row..)
+        .take(batch.len())
+        .map(RowId)
+        .collect();
     let lines = batch.lines.clone();
     let span = batch.span;
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
@@ -40,7 +47,11 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
         renewal: None,
         deferrable: None,
     })?;
-    let mut draft = ReceiptDraft::new(RequestKind::Learn, RequestOutcome::Done, planned.opened.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::Learn,
+        RequestOutcome::Done,
+        planned.opened.received_at,
+    );
     draft.findings = Some(planned.findings(&Method::default()));
     let started = planned.opened.started;
     let dropped = planned.dropped;
@@ -54,14 +65,20 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
 }
 
 /// The model with new rows in it, fitted anew where they give it other features.
-fn learned(change: &mut OpenedChange<'_>, new: &Rows, progress: &dyn Progress) -> Result<Outcome<Model>> {
+fn learned(
+    change: &mut OpenedChange<'_>,
+    new: &Rows,
+    progress: &dyn Progress,
+) -> Result<Outcome<Model>> {
     if change.follows_rows(&Method::default())
         && let Some(outcome) = change.refitted(&Method::default(), &[], Some(new), progress)?
     {
         return Ok(outcome);
     }
     let new = features(new, change.encoder.as_ref(), &change.manifest.blueprint)?;
-    Ok(change.current_model()?.learn(&change.feature_rows(), &new)?)
+    Ok(change
+        .current_model()?
+        .learn(&change.feature_rows(), &new)?)
 }
 
 /// Rows to learn must be new, and must not be rows that had to go.
@@ -69,7 +86,10 @@ fn check_new(change: &OpenedChange<'_>, batch: &RowBatch) -> Result<()> {
     let found = change.directory(|directory| directory.find(&batch.ids))?;
     for ((id, row), &line) in batch.ids.iter().zip(found).zip(&batch.lines) {
         if row.is_some() {
-            return Err(Error::AlreadyThere { id: id.clone(), line });
+            return Err(Error::AlreadyThere {
+                id: id.clone(),
+                line,
+            });
         }
     }
     returning::check_names(change, batch, true)

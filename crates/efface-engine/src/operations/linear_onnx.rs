@@ -5,7 +5,9 @@
 //! model of classes, `label` is a second output.
 
 use efface::{Family, Recipe};
-use efface_nn::onnx::{OnnxActivation, OnnxHead, OnnxLinear, OnnxModel, OnnxQuadratic, WeightOrder};
+use efface_nn::onnx::{
+    OnnxActivation, OnnxHead, OnnxLinear, OnnxModel, OnnxQuadratic, WeightOrder,
+};
 
 use crate::error::{Error, Result};
 use crate::operations::report::Parameters;
@@ -26,11 +28,21 @@ struct SquareForm {
 
 impl LinearForm {
     fn new(weights: Vec<Vec<f64>>, constants: Vec<f64>, activation: OnnxActivation) -> Self {
-        Self { weights, constants, activation, squares: None }
+        Self {
+            weights,
+            constants,
+            activation,
+            squares: None,
+        }
     }
 
     fn model(&self, classes: &[String]) -> Result<OnnxModel> {
-        let single = |values: &[f64]| values.iter().map(|value| *value as f32).collect::<Vec<f32>>();
+        let single = |values: &[f64]| {
+            values
+                .iter()
+                .map(|value| *value as f32)
+                .collect::<Vec<f32>>()
+        };
         let weight = single(&self.weights.concat());
         let bias = single(&self.constants);
         let linear = OnnxLinear {
@@ -46,7 +58,13 @@ impl LinearForm {
             Some(SquareForm { centre, weights }) => {
                 let centre = single(centre);
                 let squares = single(&weights.concat());
-                OnnxQuadratic { centre: &centre, squares: &squares, linear, activation }.labelled(classes)
+                OnnxQuadratic {
+                    centre: &centre,
+                    squares: &squares,
+                    linear,
+                    activation,
+                }
+                .labelled(classes)
             }
         };
         model.map_err(|error| unwritable(&error.to_string()))
@@ -55,14 +73,21 @@ impl LinearForm {
 
 fn unwritable(error: &str) -> Error {
     let reason = format!("the model cannot be written as ONNX: {error}");
-    efface::Error::Unsupported { method: "export", reason }.into()
+    efface::Error::Unsupported {
+        method: "export",
+        reason,
+    }
+    .into()
 }
 
 /// The bytes of the file.
 pub(super) fn export(parameters: &Parameters, recipe: &Recipe) -> Result<Vec<u8>> {
     let mut model = linear_form(parameters, recipe)?
         .model(parameters.classes.as_deref().unwrap_or_default())?
-        .with_note("features", &serde_json::json!(parameters.features).to_string());
+        .with_note(
+            "features",
+            &serde_json::json!(parameters.features).to_string(),
+        );
     if let Some(classes) = &parameters.classes {
         model = model.with_note("classes", &serde_json::json!(classes).to_string());
     }
@@ -73,7 +98,9 @@ pub(super) fn export(parameters: &Parameters, recipe: &Recipe) -> Result<Vec<u8>
         }
     }
     let mut bytes = Vec::new();
-    model.write_to(&mut bytes).map_err(|error| unwritable(&error.to_string()))?;
+    model
+        .write_to(&mut bytes)
+        .map_err(|error| unwritable(&error.to_string()))?;
     Ok(bytes)
 }
 
@@ -82,9 +109,16 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
     let intercept = parameters.vector("intercept").to_vec();
     let logs = parameters.table("feature_log_prob");
     // A class without rows has the prior 0, and no probability.
-    let priors = || parameters.vector("class_prior").iter().map(|prior| prior.max(f64::MIN_POSITIVE).ln());
+    let priors = || {
+        parameters
+            .vector("class_prior")
+            .iter()
+            .map(|prior| prior.max(f64::MIN_POSITIVE).ln())
+    };
     Ok(match recipe.family() {
-        Family::Ridge | Family::LinearSvm => LinearForm::new(coefficients, intercept, OnnxActivation::None),
+        Family::Ridge | Family::LinearSvm => {
+            LinearForm::new(coefficients, intercept, OnnxActivation::None)
+        }
         Family::Poisson => LinearForm::new(coefficients, intercept, OnnxActivation::Exp),
         // softmax(0, s) is (1 − p, p): a column for each class.
         Family::Logistic => LinearForm::new(
@@ -93,27 +127,38 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
             OnnxActivation::Softmax,
         ),
         Family::Softmax => LinearForm::new(coefficients, intercept, OnnxActivation::Softmax),
-        Family::MultinomialNb => LinearForm::new(logs.to_vec(), priors().collect(), OnnxActivation::Softmax),
+        Family::MultinomialNb => {
+            LinearForm::new(logs.to_vec(), priors().collect(), OnnxActivation::Softmax)
+        }
         Family::ComplementNb => {
             let none = vec![0.0; parameters.vector("class_prior").len()];
             LinearForm::new(logs.to_vec(), none, OnnxActivation::Softmax)
         }
-        Family::GaussianNb => {
-            normal_densities(parameters.table("means"), parameters.table("variances"), priors().collect())
-        }
+        Family::GaussianNb => normal_densities(
+            parameters.table("means"),
+            parameters.table("variances"),
+            priors().collect(),
+        ),
         // A feature is there (1) or not (0). Each that is not adds log(1 − p), which is put into the constant.
         Family::BernoulliNb => {
             let missing = |log: &f64| (-log.exp()).ln_1p();
             let mut constants: Vec<f64> = priors().collect();
             for line in logs {
-                constants.iter_mut().zip(line).for_each(|(constant, log)| *constant += missing(log));
+                constants
+                    .iter_mut()
+                    .zip(line)
+                    .for_each(|(constant, log)| *constant += missing(log));
             }
-            let weights = logs.iter().map(|line| line.iter().map(|log| log - missing(log)).collect());
+            let weights = logs
+                .iter()
+                .map(|line| line.iter().map(|log| log - missing(log)).collect());
             LinearForm::new(weights.collect(), constants, OnnxActivation::Softmax)
         }
         family => {
-            let what =
-                format!("onnx is for networks, linear models and naive Bayes, and not for {}", family.name());
+            let what = format!(
+                "onnx is for networks, linear models and naive Bayes, and not for {}",
+                family.name()
+            );
             return Err(Error::request(what, "use json, safetensors or npz"));
         }
     })
@@ -121,20 +166,44 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
 
 /// log p_c − Σ_j ½log(2πv_cj) + (x_j − m_cj)²/(2v_cj) about the middle of the classes' means, where single precision rounds least. Means and
 /// variances have a line per feature.
-fn normal_densities(means: &[Vec<f64>], variances: &[Vec<f64>], mut constants: Vec<f64>) -> LinearForm {
+fn normal_densities(
+    means: &[Vec<f64>],
+    variances: &[Vec<f64>],
+    mut constants: Vec<f64>,
+) -> LinearForm {
     let mut weights = Vec::with_capacity(means.len());
-    let mut squares =
-        SquareForm { centre: Vec::with_capacity(means.len()), weights: Vec::with_capacity(means.len()) };
+    let mut squares = SquareForm {
+        centre: Vec::with_capacity(means.len()),
+        weights: Vec::with_capacity(means.len()),
+    };
     for (means, variances) in means.iter().zip(variances) {
         let centre = means.iter().sum::<f64>() / means.len() as f64;
-        let variances = variances.iter().map(|variance| variance.max(f64::MIN_POSITIVE));
-        let pairs: Vec<(f64, f64)> = means.iter().map(|mean| mean - centre).zip(variances).collect();
+        let variances = variances
+            .iter()
+            .map(|variance| variance.max(f64::MIN_POSITIVE));
+        let pairs: Vec<(f64, f64)> = means
+            .iter()
+            .map(|mean| mean - centre)
+            .zip(variances)
+            .collect();
         for (constant, (mean, variance)) in constants.iter_mut().zip(&pairs) {
             *constant -= 0.5 * ((std::f64::consts::TAU * variance).ln() + mean * mean / variance);
         }
-        weights.push(pairs.iter().map(|(mean, variance)| mean / variance).collect());
-        squares.weights.push(pairs.iter().map(|(_, variance)| -0.5 / variance).collect());
+        weights.push(
+            pairs
+                .iter()
+                .map(|(mean, variance)| mean / variance)
+                .collect(),
+        );
+        squares
+            .weights
+            .push(pairs.iter().map(|(_, variance)| -0.5 / variance).collect());
         squares.centre.push(centre);
     }
-    LinearForm { weights, constants, activation: OnnxActivation::Softmax, squares: Some(squares) }
+    LinearForm {
+        weights,
+        constants,
+        activation: OnnxActivation::Softmax,
+        squares: Some(squares),
+    }
 }

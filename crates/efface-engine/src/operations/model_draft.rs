@@ -9,7 +9,8 @@ use super::ingest::RowNames;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
 use crate::file::{
-    self, FileFault, FileSalt, OutgoingRow, Record, RecordSorter, RowEntry, RowNonce, RowShape, TableLoad,
+    self, FileFault, FileSalt, OutgoingRow, Record, RecordSorter, RowEntry, RowNonce, RowShape,
+    TableLoad,
 };
 use crate::ledger::row_leaf;
 use crate::ordered_work;
@@ -35,7 +36,10 @@ pub(super) struct RowLoad {
 
 impl RowLoad {
     pub(super) fn beside(path: &Path) -> Self {
-        Self { leaves: RecordSorter::new(path), names: RecordSorter::new(path) }
+        Self {
+            leaves: RecordSorter::new(path),
+            names: RecordSorter::new(path),
+        }
     }
 }
 
@@ -54,7 +58,9 @@ impl NewRows {
     ) -> std::result::Result<(), FileFault> {
         let count = self.rows.len();
         let mut written = 0;
-        let mut pieces = (0..count).step_by(PIECE).map(|start| start..count.min(start + PIECE));
+        let mut pieces = (0..count)
+            .step_by(PIECE)
+            .map(|start| start..count.min(start + PIECE));
         let threads = ordered_work::usual_threads().min(count / PIECE + 1);
         ordered_work::in_order(
             threads,
@@ -99,7 +105,9 @@ impl NewRows {
             encoded.leaves.push(row_leaf(nonce, id, &written.content).0);
             let entry = salt.entry(id, subject, &written.digest);
             let line = self.lines.get(slot).copied().unwrap_or_default();
-            encoded.names.extend(file::index_records(number, &entry, line));
+            encoded
+                .names
+                .extend(file::index_records(number, &entry, line));
             encoded.entries.push(entry);
         }
         Ok(encoded)
@@ -151,7 +159,10 @@ pub(super) struct ModelDraft {
 impl ModelDraft {
     pub(super) fn beside(path: &Path) -> Result<Self> {
         let name = LockedName::beside(path).map_err(|cause| Error::io(path, cause))?;
-        Ok(Self { name, published: false })
+        Ok(Self {
+            name,
+            published: false,
+        })
     }
 
     /// Where it lies until it is published.

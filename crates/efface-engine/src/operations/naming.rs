@@ -7,16 +7,23 @@ use crate::codec::blueprint::Blueprint;
 use crate::codec::network_info::NetworkInfo;
 
 /// The features that have a name, with their places among all features.
-pub(crate) fn named_features(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(usize, String)> {
+pub(crate) fn named_features(
+    blueprint: &Blueprint,
+    encoder: Option<&Encoder>,
+) -> Vec<(usize, String)> {
     let number = |column: usize| column as u64 + u64::from(blueprint.first_index.unwrap_or(0));
     match encoder {
-        Some(encoder) => {
-            encoder.named_features().into_iter().map(|(column, name)| (column as usize, name)).collect()
-        }
-        None if blueprint.texts.is_some() => {
-            (0..blueprint.width).map(|column| (column, format!("feature {column}"))).collect()
-        }
-        None => (0..blueprint.width).map(|column| (column, number(column).to_string())).collect(),
+        Some(encoder) => encoder
+            .named_features()
+            .into_iter()
+            .map(|(column, name)| (column as usize, name))
+            .collect(),
+        None if blueprint.texts.is_some() => (0..blueprint.width)
+            .map(|column| (column, format!("feature {column}")))
+            .collect(),
+        None => (0..blueprint.width)
+            .map(|column| (column, number(column).to_string()))
+            .collect(),
     }
 }
 
@@ -36,7 +43,9 @@ pub(crate) fn output_names(blueprint: &Blueprint, recipe: &Recipe) -> Vec<String
 pub(crate) fn title(network: Option<&NetworkInfo>, recipe: &Recipe) -> String {
     let head = recipe.describe().name;
     match network {
-        Some(network) if network.shards.is_some() => format!("{} with {head} head in shards", network.kind()),
+        Some(network) if network.shards.is_some() => {
+            format!("{} with {head} head in shards", network.kind())
+        }
         Some(network) => format!("{} with {head} head", network.kind()),
         None => head,
     }

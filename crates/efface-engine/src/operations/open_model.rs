@@ -68,7 +68,13 @@ impl OpenModel {
     /// Says how to come to the keys. Where that of an encrypted file cannot be had, whatever needs its rows says so.
     pub(crate) fn set_access(&mut self, access: KeyAccess) {
         self.access = access;
-        self.store.unlock(|check| self.access.file(self.store.path()).data_key(check).ok().flatten());
+        self.store.unlock(|check| {
+            self.access
+                .file(self.store.path())
+                .data_key(check)
+                .ok()
+                .flatten()
+        });
     }
 
     pub(crate) fn set_encoder_folder(&mut self, folder: &Path) {
@@ -78,7 +84,9 @@ impl OpenModel {
     /// The model that was left in memory when the log had this root; None when there is none.
     pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<Model>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|(of, _)| of == root).map(|(_, model)| model.clone())
+        last.as_ref()
+            .filter(|(of, _)| of == root)
+            .map(|(_, model)| model.clone())
     }
 
     /// Keeps a model for the next change.
@@ -99,14 +107,23 @@ impl OpenModel {
     pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
         let manifest = self.store.with(Manifest::load)?;
         match self.known_encoder(&manifest.ledger.root) {
-            Some(encoder) => Ok(ModelSnapshot { manifest, encoder: Some(encoder) }),
+            Some(encoder) => Ok(ModelSnapshot {
+                manifest,
+                encoder: Some(encoder),
+            }),
             None => self.read_snapshot(),
         }
     }
 
     fn known_encoder(&self, root: &Hash) -> Option<Encoder> {
-        let known = self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|(of, _)| of == root).map(|(_, encoder)| encoder.clone())
+        let known = self
+            .read_encoder
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known
+            .as_ref()
+            .filter(|(of, _)| of == root)
+            .map(|(_, encoder)| encoder.clone())
     }
 
     /// The manifest and the encoder of columns as the file has them, whatever is known. The caller holds a transaction.
@@ -127,26 +144,40 @@ impl OpenModel {
         })?;
         let root = snapshot.manifest.ledger.root;
         let read = snapshot.encoder.clone().map(|encoder| (root, encoder));
-        *self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        *self
+            .read_encoder
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = read;
         Ok(snapshot)
     }
 
     /// Keeps what makes features of cells for whoever reads the log at this root. Where rows wait to be scrubbed, the file has it
     /// as it was before they left, and all of them would have to be read for it.
     pub(crate) fn keep_encoder(&self, root: Hash, encoder: Encoder) {
-        *self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, encoder));
+        *self
+            .read_encoder
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some((root, encoder));
     }
 
     /// Which receipts were looked at.
     pub(crate) fn seen_receipts(&self) -> MutexGuard<'_, SeenReceipts> {
-        self.seen_receipts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen_receipts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses a file that is older than its log was when it was last changed here. The caller holds a transaction.
     pub(crate) fn check_rollback(&self, ledger: &LedgerHead) -> Result<()> {
         let path = self.store.path();
-        match self.store.with(|connection| newest::rollback(connection, ledger, path))? {
-            Some(what) => Err(Error::Damaged { path: path.to_owned(), what }),
+        match self
+            .store
+            .with(|connection| newest::rollback(connection, ledger, path))?
+        {
+            Some(what) => Err(Error::Damaged {
+                path: path.to_owned(),
+                what,
+            }),
             None => Ok(()),
         }
     }

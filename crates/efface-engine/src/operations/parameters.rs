@@ -26,7 +26,10 @@ pub(crate) fn parameters_of(
     encoder: Option<&Encoder>,
 ) -> Result<Parameters> {
     // Every table is features × outputs.
-    let NamedParameters { mut vectors, tables } = model::scorer(store, manifest)?.parameters()?;
+    let NamedParameters {
+        mut vectors,
+        tables,
+    } = model::scorer(store, manifest)?.parameters()?;
     let named = named_features(&manifest.blueprint, encoder);
     // Coefficients of scaled features mean nothing without the scales.
     if let Some(scales) = encoder.and_then(Encoder::scales) {
@@ -36,8 +39,9 @@ pub(crate) fn parameters_of(
         vectors.push(("feature_scale", of_named(|scale| scale.1)));
     }
     let lines = |table: &Mat<f64>| {
-        let line =
-            |(column, _): &(usize, String)| (0..table.ncols()).map(|at| table[(*column, at)]).collect();
+        let line = |(column, _): &(usize, String)| {
+            (0..table.ncols()).map(|at| table[(*column, at)]).collect()
+        };
         named.iter().map(line).collect()
     };
     Ok(Parameters {
@@ -45,9 +49,15 @@ pub(crate) fn parameters_of(
         lambda: manifest.model.recipe.describe().lambda,
         rows: manifest.rows as usize,
         outputs: output_names(&manifest.blueprint, &manifest.model.recipe),
-        classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),
+        classes: manifest
+            .blueprint
+            .classes()
+            .map(|classes| classes.names().to_vec()),
         vectors,
-        tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),
+        tables: tables
+            .iter()
+            .map(|(name, table)| (*name, lines(table)))
+            .collect(),
         features: named.into_iter().map(|(_, name)| name).collect(),
     })
 }
@@ -63,9 +73,14 @@ pub(crate) fn numbers(store: &ModelStore, manifest: &Manifest) -> Result<Vec<f64
 
 /// All numbers of these parameters in one list.
 pub(crate) fn numbers_of(parameters: &NamedParameters) -> Vec<f64> {
-    let lists = parameters.vectors.iter().flat_map(|(_, values)| values.clone());
+    let lists = parameters
+        .vectors
+        .iter()
+        .flat_map(|(_, values)| values.clone());
     let tables = parameters.tables.iter().flat_map(|(_, table)| {
-        (0..table.ncols()).flat_map(|column| table.col_as_slice(column).to_vec()).collect::<Vec<f64>>()
+        (0..table.ncols())
+            .flat_map(|column| table.col_as_slice(column).to_vec())
+            .collect::<Vec<f64>>()
     });
     lists.chain(tables).collect()
 }

@@ -106,9 +106,18 @@ impl From<&Manifest> for ReleasePolicy {
     fn from(manifest: &Manifest) -> Self {
         let policy = &manifest.policy;
         let noise = match (policy.noise, policy.promise) {
-            (_, Some(NoisePromise { epsilon, delta, sensitivity })) => {
-                ExportNoise::Calibrated { epsilon, delta, sensitivity }
-            }
+            (
+                _,
+                Some(NoisePromise {
+                    epsilon,
+                    delta,
+                    sensitivity,
+                }),
+            ) => ExportNoise::Calibrated {
+                epsilon,
+                delta,
+                sensitivity,
+            },
             (Some(deviation), None) => ExportNoise::Deviation { deviation },
             (None, None) => ExportNoise::None,
         };
@@ -118,7 +127,9 @@ impl From<&Manifest> for ReleasePolicy {
             noise,
             waiting: policy.waiting,
             moved: policy.published.then_some(policy.moved),
-            spent: policy.promise.and_then(|promise| policy.account.total(promise.delta)),
+            spent: policy
+                .promise
+                .and_then(|promise| policy.account.total(promise.delta)),
             settle_after: policy.settle_after,
             settle_within_seconds: policy.settle_within_seconds,
             can_defer: model::defers(manifest),
@@ -150,9 +161,15 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
             _ => None,
         };
         policy.promise = match noise {
-            ExportNoise::Calibrated { epsilon, delta, sensitivity } => {
-                Some(NoisePromise { epsilon, delta, sensitivity })
-            }
+            ExportNoise::Calibrated {
+                epsilon,
+                delta,
+                sensitivity,
+            } => Some(NoisePromise {
+                epsilon,
+                delta,
+                sensitivity,
+            }),
             _ => None,
         };
     }
@@ -163,13 +180,21 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
         founding::noise_seed(&model.store, &change.manifest.ledger, &model.access)?;
     }
     let found = ReleasePolicy::from(&change.manifest);
-    let mut draft = ReceiptDraft::new(RequestKind::Policy, RequestOutcome::Done, change.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::Policy,
+        RequestOutcome::Done,
+        change.received_at,
+    );
     draft.release = Some(change.manifest.policy.release());
     draft.settings = settings(&found);
     let mut drafts = vec![draft];
     // Rows that wait may by the new rules have waited long enough.
     let is_due = settle::is_due(&change.manifest);
-    let mut change = if is_due { change.scrub()? } else { change.unscrubbed() };
+    let mut change = if is_due {
+        change.scrub()?
+    } else {
+        change.unscrubbed()
+    };
     drafts.extend(change.draft.take());
     let unchanged = change.opened.unchanged();
     change.sign(&*signer, &unchanged, drafts)?.commit()?;
@@ -185,13 +210,20 @@ fn settling(now: (u64, u64), asked: &PolicyChange) -> (u64, u64) {
         (Some(after), None) => (after, if off { USUAL.1 } else { now.1 }),
         (None, Some(within)) => (if off { USUAL.0 } else { now.0 }, within),
     };
-    if after <= 1 || within == 0 { (1, 0) } else { (after, within) }
+    if after <= 1 || within == 0 {
+        (1, 0)
+    } else {
+        (after, within)
+    }
 }
 
 fn settings(policy: &ReleasePolicy) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("settle_after_rows".into(), policy.settle_after.into());
-    map.insert("settle_within_seconds".into(), policy.settle_within_seconds.into());
+    map.insert(
+        "settle_within_seconds".into(),
+        policy.settle_within_seconds.into(),
+    );
     let scope = match policy.suppress {
         SuppressionScope::Ids => "ids",
         SuppressionScope::Subjects => "subjects",
@@ -214,7 +246,9 @@ fn gives_up(asked: &PolicyChange) -> Option<String> {
     let delay = asked.delay_seconds.filter(|seconds| *seconds > 0);
     match (batch, delay) {
         (Some(batch), _) => Some(format!("a batch of {batch}, where {USUAL_BATCH} is usual,")),
-        (None, Some(seconds)) => Some(format!("an export after {seconds} s, however few requests came,")),
+        (None, Some(seconds)) => Some(format!(
+            "an export after {seconds} s, however few requests came,"
+        )),
         (None, None) => None,
     }
 }
@@ -223,10 +257,16 @@ fn check(asked: &PolicyChange) -> Result<()> {
     if asked.minimum_batch == Some(0) {
         return Err(Error::request("a batch of 0 is no batch", "10 is usual"));
     }
-    if let Some(witnesses) = asked.witnesses.as_ref().filter(|witnesses| !witnesses.keys.is_empty()) {
+    if let Some(witnesses) = asked
+        .witnesses
+        .as_ref()
+        .filter(|witnesses| !witnesses.keys.is_empty())
+    {
         if witnesses.keys.len() > MOST_WITNESSES {
-            let what =
-                format!("{} witnesses are named, and a policy holds {MOST_WITNESSES}", witnesses.keys.len());
+            let what = format!(
+                "{} witnesses are named, and a policy holds {MOST_WITNESSES}",
+                witnesses.keys.len()
+            );
             return Err(Error::request(what, "name those that matter"));
         }
         witnesses.quorum().map_err(|fault| {
@@ -238,36 +278,58 @@ fn check(asked: &PolicyChange) -> Result<()> {
     if let Some(gives_up) = gives_up(asked).filter(|_| !asked.expose_forgotten) {
         return Err(Error::Exposes { gives_up });
     }
-    if asked.settle_after.is_some_and(|rows| !(1..=MOST_WAITING).contains(&rows)) {
+    if asked
+        .settle_after
+        .is_some_and(|rows| !(1..=MOST_WAITING).contains(&rows))
+    {
         let what = format!("1 to {MOST_WAITING} forgotten rows may wait to be scrubbed");
         return Err(Error::request(what, "1 scrubs every row at once"));
     }
-    if asked.settle_within_seconds.is_some_and(|seconds| seconds > LONGEST) {
+    if asked
+        .settle_within_seconds
+        .is_some_and(|seconds| seconds > LONGEST)
+    {
         return Err(Error::request(
             "a forgotten row waits at most 365 days to be scrubbed",
             "0s scrubs at once",
         ));
     }
     match asked.noise {
-        Some(ExportNoise::Deviation { deviation }) if !(deviation.is_finite() && deviation >= 0.0) => {
-            Err(Error::request("noise is a standard deviation: a finite number, 0 or more", "0 means none"))
-        }
-        Some(ExportNoise::Calibrated { epsilon, .. }) if !EPSILON.contains(&epsilon) => Err(Error::request(
-            format!("ε is {epsilon}; it must lie between {} and {}", EPSILON.start(), EPSILON.end()),
-            "1 is usual; above 10 it promises next to nothing",
-        )),
-        Some(ExportNoise::Calibrated { delta, .. }) if !DELTA.contains(&delta) => Err(Error::request(
-            format!("δ is {delta}; it must lie between {:e} and {}", DELTA.start(), DELTA.end()),
-            "take less than one over the number of rows, such as 1e-6",
-        )),
-        Some(ExportNoise::Calibrated { sensitivity: Some(distance), .. })
-            if !(distance.is_finite() && distance > 0.0) =>
+        Some(ExportNoise::Deviation { deviation })
+            if !(deviation.is_finite() && deviation >= 0.0) =>
         {
             Err(Error::request(
-                "a sensitivity is a distance between parameters: a finite number above 0",
-                "`efface policy MODEL` says how far they moved since the last export",
+                "noise is a standard deviation: a finite number, 0 or more",
+                "0 means none",
             ))
         }
+        Some(ExportNoise::Calibrated { epsilon, .. }) if !EPSILON.contains(&epsilon) => {
+            Err(Error::request(
+                format!(
+                    "ε is {epsilon}; it must lie between {} and {}",
+                    EPSILON.start(),
+                    EPSILON.end()
+                ),
+                "1 is usual; above 10 it promises next to nothing",
+            ))
+        }
+        Some(ExportNoise::Calibrated { delta, .. }) if !DELTA.contains(&delta) => {
+            Err(Error::request(
+                format!(
+                    "δ is {delta}; it must lie between {:e} and {}",
+                    DELTA.start(),
+                    DELTA.end()
+                ),
+                "take less than one over the number of rows, such as 1e-6",
+            ))
+        }
+        Some(ExportNoise::Calibrated {
+            sensitivity: Some(distance),
+            ..
+        }) if !(distance.is_finite() && distance > 0.0) => Err(Error::request(
+            "a sensitivity is a distance between parameters: a finite number above 0",
+            "`efface policy MODEL` says how far they moved since the last export",
+        )),
         _ => Ok(()),
     }
 }

@@ -25,9 +25,10 @@ pub(crate) fn prepare_numbered(
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
     match &request.network {
-        Some(_) if request.choose_penalty => {
-            Err(Error::request("every penalty that is tried would train a network anew", "give a number"))
-        }
+        Some(_) if request.choose_penalty => Err(Error::request(
+            "every penalty that is tried would train a network anew",
+            "give a number",
+        )),
         Some(_) if request.class_weight.is_some() => Err(Error::request(
             "the training of a network does not know weights of classes",
             "leave them out, or give a column of weights",
@@ -38,8 +39,14 @@ pub(crate) fn prepare_numbered(
             let reader = RowReader::new(None, observed.encoder.as_ref());
             let limit = request.source.limits().memory;
             let purpose = ReadPurpose::Fit;
-            let batch =
-                ingest::gather(&request.source, &observed.blueprint, reader, purpose, limit, progress)?;
+            let batch = ingest::gather(
+                &request.source,
+                &observed.blueprint,
+                reader,
+                purpose,
+                limit,
+                progress,
+            )?;
             request.source.check_unchanged()?;
             model_of(request, observed, batch, first_row, progress)
         }
@@ -54,7 +61,11 @@ pub(crate) fn model_of(
     first_row: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
-    let ObservedColumns { mut blueprint, mut encoder, remarks } = observed;
+    let ObservedColumns {
+        mut blueprint,
+        mut encoder,
+        remarks,
+    } = observed;
     batch.number(0);
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
@@ -62,7 +73,8 @@ pub(crate) fn model_of(
     if let Some(engine) = &request.gram_engine {
         rows = rows.multiplied_by(engine);
     }
-    rows.iter().for_each(|row| blueprint.count(row.targets, true));
+    rows.iter()
+        .for_each(|row| blueprint.count(row.targets, true));
     blueprint.weigh_classes(request.class_weight.as_ref())?;
 
     progress.start("fitting", None);

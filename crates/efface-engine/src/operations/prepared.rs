@@ -33,7 +33,12 @@ pub(crate) struct PreparedModel {
 impl PreparedModel {
     /// Sums to be kept beside the model, where changes can follow from them.
     pub(crate) fn sums(&self) -> Option<KeptSums> {
-        kept_sums::of_rows(&self.rows, self.encoder.as_ref(), &self.blueprint, &self.model)
+        kept_sums::of_rows(
+            &self.rows,
+            self.encoder.as_ref(),
+            &self.blueprint,
+            &self.model,
+        )
     }
 
     /// A model whose rows are in its file already.
@@ -48,7 +53,11 @@ impl PreparedModel {
         Ok(Self {
             rows: Rows::new(none, Vec::new(), blueprint.outputs())?,
             words: Vec::new(),
-            names: RowNames { ids: Vec::new(), subjects: Vec::new(), span: 0 },
+            names: RowNames {
+                ids: Vec::new(),
+                subjects: Vec::new(),
+                span: 0,
+            },
             blueprint,
             encoder,
             recipe,

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use efface_receipt::{
-    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt, WitnessQuorum,
+    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt,
+    WitnessQuorum,
 };
 
 use super::open_model::OpenModel;
@@ -20,7 +21,9 @@ pub(crate) fn each(
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
     for sequence in numbers.start..numbers.end.min(ledger.size) {
-        let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
+        let bytes = model
+            .store
+            .with(|connection| ledger::leaf(connection, sequence))?;
         see(&parse(model, &bytes)?, &bytes)?;
     }
     Ok(ledger.size)
@@ -30,7 +33,10 @@ pub(crate) fn each(
 pub(crate) fn bundle(model: &OpenModel, asked: &str) -> Result<ReceiptBundle> {
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
-    let unknown = || Error::UnknownReceipt { asked: asked.into(), size: ledger.size };
+    let unknown = || Error::UnknownReceipt {
+        asked: asked.into(),
+        size: ledger.size,
+    };
     let sequence = match asked.parse::<u64>() {
         // Ids are 32 digits, numbers are not.
         Ok(number) if asked.len() < 32 => {
@@ -42,7 +48,9 @@ pub(crate) fn bundle(model: &OpenModel, asked: &str) -> Result<ReceiptBundle> {
         }
         _ => search(model, &ledger, asked)?.ok_or_else(unknown)?,
     };
-    model.store.with(|connection| ledger::bundle(connection, &ledger, sequence))
+    model
+        .store
+        .with(|connection| ledger::bundle(connection, &ledger, sequence))
 }
 
 /// Which receipts are meant.
@@ -73,12 +81,23 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
     match query {
         ReceiptQuery::Receipt(_) => {}
         ReceiptQuery::Request(name) => {
-            let names = founding::noise_seed(&model.store, &manifest.ledger, &model.access)?.names();
+            let names =
+                founding::noise_seed(&model.store, &manifest.ledger, &model.access)?.names();
             let name = names.commit(CommitmentLabel::Request, name.trim().as_bytes());
             let answered = model.store.with(|connection| {
-                requests::find(connection, &manifest.ledger, &[name], &mut TrustedTree::default())
+                requests::find(
+                    connection,
+                    &manifest.ledger,
+                    &[name],
+                    &mut TrustedTree::default(),
+                )
             })?;
-            found.extend(answered.into_iter().flatten().map(|answered| answered.sequence));
+            found.extend(
+                answered
+                    .into_iter()
+                    .flatten()
+                    .map(|answered| answered.sequence),
+            );
         }
         ReceiptQuery::Subject { value, opening } => {
             let Some(opening) = Hash::from_hex(opening.trim()) else {
@@ -88,7 +107,9 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
             let opening = CommitmentOpening(opening);
             let subject = opening.commitment(CommitmentLabel::Subject, value.trim().as_bytes());
             for sequence in 0..manifest.ledger.size {
-                let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
+                let bytes = model
+                    .store
+                    .with(|connection| ledger::leaf(connection, sequence))?;
                 if parse(model, &bytes)?.receipt.subject == Some(subject) {
                     found.push(sequence);
                 }
@@ -97,7 +118,10 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
     }
     if found.is_empty() {
         let hint = "`efface log MODEL` lists all receipts; name one by its number";
-        return Err(Error::request("no receipt of this log is about that request or person", hint));
+        return Err(Error::request(
+            "no receipt of this log is about that request or person",
+            hint,
+        ));
     }
     Ok(found)
 }
@@ -105,10 +129,14 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
 /// Where a receipt stands in the log. The newest receipts are asked for most; those that were looked at are remembered.
 fn search(model: &OpenModel, ledger: &LedgerHead, id: &str) -> Result<Option<u64>> {
     let id_at = |sequence: u64| -> Result<String> {
-        let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
+        let bytes = model
+            .store
+            .with(|connection| ledger::leaf(connection, sequence))?;
         Ok(parse(model, &bytes)?.receipt.id)
     };
-    let found = model.seen_receipts().find(&ledger.origin, ledger.size, id, id_at)?;
+    let found = model
+        .seen_receipts()
+        .find(&ledger.origin, ledger.size, id, id_at)?;
     // Another file may lie in the place of the one that was read.
     match found {
         Some(sequence) if id_at(sequence)? != id => Ok(None),
@@ -119,26 +147,41 @@ fn search(model: &OpenModel, ledger: &LedgerHead, id: &str) -> Result<Option<u64
 pub(crate) fn checkpoint(model: &OpenModel) -> Result<String> {
     let _transaction = model.store.begin(false)?;
     ledger(model)?;
-    model.store.with(|connection| ledger::checkpoint(connection))
+    model
+        .store
+        .with(|connection| ledger::checkpoint(connection))
 }
 
 pub(crate) fn consistency(model: &OpenModel, old: u64) -> Result<ConsistencyProof> {
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
     if old > ledger.size {
-        return Err(Error::UnknownReceipt { asked: format!("{old} and before"), size: ledger.size });
+        return Err(Error::UnknownReceipt {
+            asked: format!("{old} and before"),
+            size: ledger.size,
+        });
     }
-    model.store.with(|connection| ledger::consistency(connection, &ledger, old))
+    model
+        .store
+        .with(|connection| ledger::consistency(connection, &ledger, old))
 }
 
 /// Keeps the cosignatures of witnesses with the head that they are of. The log and the model stay as they are, and nothing is signed.
-pub(crate) fn add_cosignatures(model: &OpenModel, witnesses: &WitnessQuorum, lines: &str) -> Result<()> {
+pub(crate) fn add_cosignatures(
+    model: &OpenModel,
+    witnesses: &WitnessQuorum,
+    lines: &str,
+) -> Result<()> {
     let transaction = model.store.begin(true)?;
     let ledger = ledger(model)?;
     model.check_rollback(&ledger)?;
-    let note = model.store.with(|connection| ledger::checkpoint(connection))?;
+    let note = model
+        .store
+        .with(|connection| ledger::checkpoint(connection))?;
     let cosigned = witnesses.attach(&note, lines)?;
-    model.store.with(|connection| ledger::keep_cosigned(connection, &cosigned))?;
+    model
+        .store
+        .with(|connection| ledger::keep_cosigned(connection, &cosigned))?;
     transaction.commit().map(drop)
 }
 
@@ -148,5 +191,8 @@ fn ledger(model: &OpenModel) -> Result<LedgerHead> {
 
 fn parse(model: &OpenModel, bytes: &[u8]) -> Result<SignedReceipt> {
     let path = model.store.path().to_owned();
-    SignedReceipt::parse(bytes).map_err(|fault| Error::Damaged { path, what: format!("its log: {fault}") })
+    SignedReceipt::parse(bytes).map_err(|fault| Error::Damaged {
+        path,
+        what: format!("its log: {fault}"),
+    })
 }

@@ -16,11 +16,22 @@ pub(crate) fn recipe(
     encoder: Option<&Encoder>,
 ) -> Result<Recipe> {
     let whole = whole(request, blueprint, encoder)?;
-    let Some(Sharding { shards, slices, seed, aggregation, threads }) = request.sharding else {
+    let Some(Sharding {
+        shards,
+        slices,
+        seed,
+        aggregation,
+        threads,
+    }) = request.sharding
+    else {
         return Ok(whole);
     };
     let base = ShardRecipe::new(whole)?;
-    let natural = if blueprint.classes().is_some() { Aggregation::Vote } else { Aggregation::Mean };
+    let natural = if blueprint.classes().is_some() {
+        Aggregation::Vote
+    } else {
+        Aggregation::Mean
+    };
     if aggregation == Some(Aggregation::Vote) && natural == Aggregation::Mean {
         return Err(Error::request(
             "shards can vote on classes and not on numbers",
@@ -28,7 +39,15 @@ pub(crate) fn recipe(
         ));
     }
     let aggregation = aggregation.unwrap_or(natural);
-    Ok(Sisa { recipe: base, shards, slices, seed, aggregation, threads }.into())
+    Ok(Sisa {
+        recipe: base,
+        shards,
+        slices,
+        seed,
+        aggregation,
+        threads,
+    }
+    .into())
 }
 
 /// The recipe of a model in one piece.
@@ -49,7 +68,10 @@ fn whole(request: &FitRequest, blueprint: &Blueprint, encoder: Option<&Encoder>)
     match about.task {
         RecipeTask::TwoClasses if classes != 2 => {
             let hint = Hint::new("use {}, or make two of them with {}");
-            return wrong("logistic takes two", hint.set(Setting::Model, "softmax").name(Setting::Positive));
+            return wrong(
+                "logistic takes two",
+                hint.set(Setting::Model, "softmax").name(Setting::Positive),
+            );
         }
         RecipeTask::ManyClasses if classes == 2 => {
             let hint = Hint::new("use {}").set(Setting::Model, "logistic");

@@ -45,13 +45,34 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let judging = scoring::judging_names(request, &prepared, path, progress)?;
     let sums = prepared.sums();
-    let PreparedModel { blueprint, encoder, rows, words, names, recipe, model, .. } = prepared;
-    let PreparedModel { penalty, remarks, cut, network, backbone, .. } = prepared;
+    let PreparedModel {
+        blueprint,
+        encoder,
+        rows,
+        words,
+        names,
+        recipe,
+        model,
+        ..
+    } = prepared;
+    let PreparedModel {
+        penalty,
+        remarks,
+        cut,
+        network,
+        backbone,
+        ..
+    } = prepared;
     progress.finish();
 
     let change = OpenedChange::begin(&opened, true)?;
     let signer = change.signing_key()?;
-    let rows = ArrivingRows { rows, names, words, unknown: 0 };
+    let rows = ArrivingRows {
+        rows,
+        names,
+        words,
+        unknown: 0,
+    };
     check_names(&change.manifest, request)?;
     returning::check_row_names(&change, &rows.names)?;
     // Rows that only judge the model are held against the list too: it is a use of them all the same.
@@ -78,7 +99,11 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
         first_row,
     };
     let planned = change.refit(new)?;
-    let mut draft = ReceiptDraft::new(RequestKind::Refit, RequestOutcome::Done, planned.opened.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::Refit,
+        RequestOutcome::Done,
+        planned.opened.received_at,
+    );
     draft.gone = planned.departed();
     draft.findings = Some(planned.findings(&Method::default()));
     let carried = planned.opened.manifest.forgotten;

@@ -47,7 +47,10 @@ impl ReplacedModel {
         }) else {
             return Ok(Self::default());
         };
-        let mut replaced = Self { origin: Some(manifest.ledger.origin.clone()), ..Self::default() };
+        let mut replaced = Self {
+            origin: Some(manifest.ledger.origin.clone()),
+            ..Self::default()
+        };
         replaced.release = Some(manifest.policy.clone());
         replaced.seen = Some(manifest.ledger.forgotten);
         let count = manifest.forgotten;
@@ -55,8 +58,9 @@ impl ReplacedModel {
             return Ok(replaced);
         }
         if request.drop_suppressed {
-            replaced.dropped =
-                Some(format!("the list of {count} forgotten rows was dropped, as asked: they may come back"));
+            replaced.dropped = Some(format!(
+                "the list of {count} forgotten rows was dropped, as asked: they may come back"
+            ));
             return Ok(replaced);
         }
         let Ok(seed) = founding::noise_seed(&store, &manifest.ledger, &request.access) else {
@@ -68,16 +72,25 @@ impl ReplacedModel {
                 "put the key file back, or say that the list is to be dropped",
             ));
         };
-        let mut entries = store.read(|connection| suppression::checked_list(connection, &manifest.ledger))?;
+        let mut entries =
+            store.read(|connection| suppression::checked_list(connection, &manifest.ledger))?;
         if request.id.is_none() || manifest.blueprint.id.is_none() {
-            entries
-                .retain(|entry| !matches!(entry.name.kind, SuppressionKind::Id | SuppressionKind::AlikeId));
+            entries.retain(|entry| {
+                !matches!(
+                    entry.name.kind,
+                    SuppressionKind::Id | SuppressionKind::AlikeId
+                )
+            });
             replaced.dropped = Some(format!(
                 "the ids of {count} forgotten rows were not carried over: rows without ids of their own are numbered anew"
             ));
         }
         let scope = manifest.policy.suppress;
-        replaced.list = Some(CarriedList { seed, scope, entries });
+        replaced.list = Some(CarriedList {
+            seed,
+            scope,
+            entries,
+        });
         Ok(replaced)
     }
 
@@ -88,7 +101,9 @@ impl ReplacedModel {
 
     /// The file of the model that is about to be replaced, to be held until it is; None where there is none.
     pub(crate) fn reopened(&self, path: &Path) -> Result<Option<ModelStore>> {
-        self.seen.map(|_| ModelStore::open(path, true, PATIENCE)).transpose()
+        self.seen
+            .map(|_| ModelStore::open(path, true, PATIENCE))
+            .transpose()
     }
 
     /// Refuses to replace a model that has forgotten something while the new one was fitted. The caller holds the file, so that
@@ -106,17 +121,35 @@ impl ReplacedModel {
 
     /// Refuses rows that the list names.
     pub(crate) fn check(&self, names: &RowNames) -> Result<()> {
-        let Some(list) = &self.list else { return Ok(()) };
+        let Some(list) = &self.list else {
+            return Ok(());
+        };
         let salt: CommitmentSalt = list.seed.names();
-        let known: std::collections::HashMap<_, _> =
-            list.entries.iter().map(|entry| (entry.name.commitment, entry)).collect();
+        let known: std::collections::HashMap<_, _> = list
+            .entries
+            .iter()
+            .map(|entry| (entry.name.commitment, entry))
+            .collect();
         for (slot, id) in names.ids.iter().enumerate() {
-            let mut asked = vec![SuppressedName::id(&salt, id), SuppressedName::alike_id(&salt, id)];
+            let mut asked = vec![
+                SuppressedName::id(&salt, id),
+                SuppressedName::alike_id(&salt, id),
+            ];
             if list.scope >= SuppressionScope::Subjects {
-                asked.extend(names.subject(slot).map(|subject| SuppressedName::subject(&salt, subject)));
+                asked.extend(
+                    names
+                        .subject(slot)
+                        .map(|subject| SuppressedName::subject(&salt, subject)),
+                );
             }
             if let Some(entry) = asked.iter().find_map(|name| known.get(&name.commitment)) {
-                return Err(comes_back(&names.ids, &[], slot, entry.name.kind, &entry.since));
+                return Err(comes_back(
+                    &names.ids,
+                    &[],
+                    slot,
+                    entry.name.kind,
+                    &entry.since,
+                ));
             }
         }
         Ok(())
@@ -128,8 +161,12 @@ impl ReplacedModel {
         connection: &ModelConnection,
         manifest: &mut Manifest,
     ) -> std::result::Result<(), FileFault> {
-        self.release.iter().for_each(|old| manifest.policy.succeed(old));
-        let Some(list) = &self.list else { return Ok(()) };
+        self.release
+            .iter()
+            .for_each(|old| manifest.policy.succeed(old));
+        let Some(list) = &self.list else {
+            return Ok(());
+        };
         suppression::carry(connection, &mut manifest.ledger, &list.entries)?;
         manifest.policy.suppress = list.scope;
         manifest.forgotten = self.carried();
@@ -139,6 +176,8 @@ impl ReplacedModel {
     /// How many forgotten rows the new model knows by their ids.
     pub(crate) fn carried(&self) -> u64 {
         let entries = self.list.iter().flat_map(|list| &list.entries);
-        entries.filter(|entry| entry.name.kind == SuppressionKind::Id).count() as u64
+        entries
+            .filter(|entry| entry.name.kind == SuppressionKind::Id)
+            .count() as u64
     }
 }

@@ -226,12 +226,18 @@ pub struct Parameters {
 impl Parameters {
     /// The list of that name; empty when this model has none.
     pub fn vector(&self, name: &str) -> &[f64] {
-        self.vectors.iter().find(|(found, _)| *found == name).map_or(&[], |(_, values)| values)
+        self.vectors
+            .iter()
+            .find(|(found, _)| *found == name)
+            .map_or(&[], |(_, values)| values)
     }
 
     /// The table of that name; empty when this model has none.
     pub fn table(&self, name: &str) -> &[Vec<f64>] {
-        self.tables.iter().find(|(found, _)| *found == name).map_or(&[], |(_, lines)| lines)
+        self.tables
+            .iter()
+            .find(|(found, _)| *found == name)
+            .map_or(&[], |(_, lines)| lines)
     }
 }
 

@@ -13,8 +13,8 @@ use std::time::Instant;
 use crate::file::ModelConnection;
 use efface::{Evidence, Method, RowId};
 use efface_receipt::{
-    CopyKind, CopyState, Hash, KeyRing, KnownCopy, LogCheckpoint, PublicKey, RequestKind, RequestOutcome,
-    SettledRun,
+    CopyKind, CopyState, Hash, KeyRing, KnownCopy, LogCheckpoint, PublicKey, RequestKind,
+    RequestOutcome, SettledRun,
 };
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ use crate::ledger::requests::{self, AnsweredRequest};
 use crate::ledger::signer::KeyAccess;
 use crate::ledger::suppression::{self, SuppressedEntry};
 use crate::ledger::{
-    self, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, SealedTable, SealedTree, TrustedTree,
-    checkpoint, copies, newest, row_leaf,
+    self, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, SealedTable, SealedTree,
+    TrustedTree, checkpoint, copies, newest, row_leaf,
 };
 use crate::progress::Progress;
 
@@ -87,9 +87,16 @@ pub fn restore(request: &RestoreRequest<'_>) -> Result<RestoreReport> {
     outputs::check_outputs(&[PlannedOutput::file(request.path)], &inputs, false)?;
     let path = &paths::resolve(request.path).map_err(|cause| Error::io(request.path, cause))?;
     let draft = ModelDraft::beside(path)?;
-    backup::copy(&OpenModel::open(request.backup, false, PATIENCE)?, BackupContent::Model, &draft)?;
+    backup::copy(
+        &OpenModel::open(request.backup, false, PATIENCE)?,
+        BackupContent::Model,
+        &draft,
+    )?;
     let mut model = OpenModel::of(ModelStore::open(draft.path(), true, PATIENCE)?)?;
-    model.set_access(KeyAccess { beside: Some(path.clone()), ..request.access.clone() });
+    model.set_access(KeyAccess {
+        beside: Some(path.clone()),
+        ..request.access.clone()
+    });
     let newer = NewerLog::read(request, path, &model)?;
     let restored = newer.apply(&model, request.progress, started);
     // The change wrote a head beside the draft, which belongs beside the model.
@@ -98,8 +105,14 @@ pub fn restore(request: &RestoreRequest<'_>) -> Result<RestoreReport> {
     let keys = KeyRing::from(PublicKey::parse(&newer.manifest.ledger.first_key)?);
     let checks = verify::verify(&model, Some(&keys), Some(false), None)?;
     if let Some(failed) = checks.iter().find(|check| !check.passed) {
-        let what = format!("after the restore its {} does not hold: {}", failed.check, failed.found);
-        return Err(Error::Damaged { path: request.backup.to_owned(), what });
+        let what = format!(
+            "after the restore its {} does not hold: {}",
+            failed.check, failed.found
+        );
+        return Err(Error::Damaged {
+            path: request.backup.to_owned(),
+            what,
+        });
     }
     let note = model.store.read(|connection| checkpoint(connection))?;
     drop(model);
@@ -157,12 +170,26 @@ impl NewerLog {
         };
         let (manifest, members, forgotten, answers, waiting) = store.with(read)?;
         drop(transaction);
-        Ok(Self { store, manifest, members, forgotten, answers, waiting })
+        Ok(Self {
+            store,
+            manifest,
+            members,
+            forgotten,
+            answers,
+            waiting,
+        })
     }
 
     /// Forgets what left since, takes the log over, and signs a receipt for it.
-    fn apply(&self, model: &OpenModel, progress: &dyn Progress, started: Instant) -> Result<RestoreReport> {
-        let signer = model.access.signer(model.store.path(), &self.manifest.ledger.key)?;
+    fn apply(
+        &self,
+        model: &OpenModel,
+        progress: &dyn Progress,
+        started: Instant,
+    ) -> Result<RestoreReport> {
+        let signer = model
+            .access
+            .signer(model.store.path(), &self.manifest.ledger.key)?;
         // Rows that waited in the copy are folded out first: the newer log knows what became of them.
         let mut change = OpenedChange::begin(model, true)?.scrub()?.opened;
         let receipts_since = self.manifest.ledger.size - change.manifest.ledger.size;
@@ -170,8 +197,9 @@ impl NewerLog {
         let forgotten = gone.len() as u64;
         let mut evidence = change.current_model()?.evidence();
         evidence.set_left_behind(change.left_behind()?);
-        let mut findings = MethodFindings::new(&evidence, &change.manifest.model.recipe, &Method::default())
-            .with_network(change.manifest.network.as_ref());
+        let mut findings =
+            MethodFindings::new(&evidence, &change.manifest.model.recipe, &Method::default())
+                .with_network(change.manifest.network.as_ref());
         if !gone.is_empty() {
             let all = ForgetRequest::new(RowSelection::Ids(Vec::new()));
             let worked = forget::without(&mut change, &all, &gone, progress);
@@ -202,13 +230,18 @@ impl NewerLog {
         let rows = change.manifest.rows;
         let mut drafts = vec![draft];
         // The rows that the newer file had still to overwrite are in no file of this log any more.
-        drafts.extend(self.waiting.map(|run| settle_draft(received_at, received_at, run)));
+        drafts.extend(
+            self.waiting
+                .map(|run| settle_draft(received_at, received_at, run)),
+        );
         let transition = self.transition(&mut change);
         let signed = change.sign(&*signer, &transition, drafts)?;
         let receipt = signed.receipts().first().map(super::change::receipt_place);
         signed.commit()?;
-        let no_receipt =
-            || Error::Damaged { path: model.store.path().to_owned(), what: "its log took no receipt".into() };
+        let no_receipt = || Error::Damaged {
+            path: model.store.path().to_owned(),
+            what: "its log took no receipt".into(),
+        };
         Ok(RestoreReport {
             rows,
             forgotten,
@@ -264,9 +297,14 @@ impl NewerLog {
                         .collect();
                     suppression::carry(connection, &mut ledger, &fresh)?;
                     let answered: BTreeMap<Hash, AnsweredRequest> =
-                        requests::checked_list(connection, &ledger)?.into_iter().collect();
-                    let fresh: Vec<&(Hash, AnsweredRequest)> =
-                        self.answers.iter().filter(|(name, _)| !answered.contains_key(name)).collect();
+                        requests::checked_list(connection, &ledger)?
+                            .into_iter()
+                            .collect();
+                    let fresh: Vec<&(Hash, AnsweredRequest)> = self
+                        .answers
+                        .iter()
+                        .filter(|(name, _)| !answered.contains_key(name))
+                        .collect();
                     requests::record(connection, &mut ledger, fresh, TrustedTree::default())?;
                     if ledger.forgotten.set != newer.forgotten.set
                         || ledger.requests.set != newer.requests.set
@@ -277,7 +315,12 @@ impl NewerLog {
                     let members = ledger.members;
                     let forgotten = ledger.forgotten;
                     let requests = ledger.requests;
-                    manifest.ledger = ledger::LedgerHead { members, forgotten, requests, ..newer.clone() };
+                    manifest.ledger = ledger::LedgerHead {
+                        members,
+                        forgotten,
+                        requests,
+                        ..newer.clone()
+                    };
                     copies::check(connection, &manifest.ledger)
                 })
             })
@@ -302,7 +345,11 @@ impl NewerLog {
         let copy = |number, parameters, made_at, withdrawn_at: Option<_>| KnownCopy {
             number,
             kind: CopyKind::Version,
-            state: if withdrawn_at.is_some() { CopyState::Withdrawn } else { CopyState::Live },
+            state: if withdrawn_at.is_some() {
+                CopyState::Withdrawn
+            } else {
+                CopyState::Live
+            },
             parameters,
             made_at,
             withdrawn_at,
@@ -313,6 +360,10 @@ impl NewerLog {
             copy(self.manifest.generation, before.1, made_at, Some(now)),
             copy(self.manifest.generation + 1, after.1, now, None),
         ];
-        ModelTransition { before: Some(before), after, copies }
+        ModelTransition {
+            before: Some(before),
+            after,
+            copies,
+        }
     }
 }

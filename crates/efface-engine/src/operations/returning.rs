@@ -10,10 +10,19 @@ use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionSco
 
 /// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was, as far as the policy says
 /// so. Rows that are amended are here already: `new_ids` is false for them.
-pub(super) fn check_names(change: &OpenedChange<'_>, batch: &RowBatch, new_ids: bool) -> Result<()> {
+pub(super) fn check_names(
+    change: &OpenedChange<'_>,
+    batch: &RowBatch,
+    new_ids: bool,
+) -> Result<()> {
     check_listed(
         change,
-        RowsToCheck { ids: &batch.ids, subjects: &batch.subjects, lines: &batch.lines, new_ids },
+        RowsToCheck {
+            ids: &batch.ids,
+            subjects: &batch.subjects,
+            lines: &batch.lines,
+            new_ids,
+        },
     )
 }
 
@@ -21,7 +30,12 @@ pub(super) fn check_names(change: &OpenedChange<'_>, batch: &RowBatch, new_ids: 
 pub(super) fn check_row_names(change: &OpenedChange<'_>, names: &RowNames) -> Result<()> {
     check_listed(
         change,
-        RowsToCheck { ids: &names.ids, subjects: &names.subjects, lines: &[], new_ids: true },
+        RowsToCheck {
+            ids: &names.ids,
+            subjects: &names.subjects,
+            lines: &[],
+            new_ids: true,
+        },
     )
 }
 
@@ -50,7 +64,11 @@ fn check_listed(change: &OpenedChange<'_>, rows: RowsToCheck<'_>) -> Result<()> 
 }
 
 /// Refuses rows whose content was forgotten, where the policy asks for that.
-pub(super) fn check_content(change: &OpenedChange<'_>, new: &ArrivingRows, lines: &[u64]) -> Result<()> {
+pub(super) fn check_content(
+    change: &OpenedChange<'_>,
+    new: &ArrivingRows,
+    lines: &[u64],
+) -> Result<()> {
     if change.manifest.policy.suppress != SuppressionScope::Content {
         return Ok(());
     }

@@ -35,7 +35,10 @@ pub(crate) struct DrawnRows {
 impl DrawnRows {
     /// The rows that these leave.
     pub(crate) fn others(&self) -> Self {
-        Self { inside: !self.inside, ..self.clone() }
+        Self {
+            inside: !self.inside,
+            ..self.clone()
+        }
     }
 
     fn keeps(&self, id: &str) -> bool {
@@ -66,8 +69,14 @@ impl BoundChoice {
     /// Finds the columns of a choice.
     pub(crate) fn find(choice: &RowChoice, columns: &[String]) -> Result<Self> {
         let place = |name: &str| {
-            let missing = || FeatureError::UnknownColumn { name: name.into(), exist: columns.to_vec() };
-            columns.iter().position(|column| column == name).ok_or_else(missing)
+            let missing = || FeatureError::UnknownColumn {
+                name: name.into(),
+                exist: columns.to_vec(),
+            };
+            columns
+                .iter()
+                .position(|column| column == name)
+                .ok_or_else(missing)
         };
         let mut id = None;
         let mut places = HashMap::new();
@@ -79,15 +88,21 @@ impl BoundChoice {
                 }
             }
         }
-        Ok(Self { choice: choice.clone(), id, places })
+        Ok(Self {
+            choice: choice.clone(),
+            id,
+            places,
+        })
     }
 
     /// A choice on rows without columns.
     pub(crate) fn without_columns(choice: &RowChoice) -> Result<Self> {
         match choice {
-            RowChoice::Drawn(drawn) if drawn.column.is_none() => {
-                Ok(Self { choice: choice.clone(), id: None, places: HashMap::new() })
-            }
+            RowChoice::Drawn(drawn) if drawn.column.is_none() => Ok(Self {
+                choice: choice.clone(),
+                id: None,
+                places: HashMap::new(),
+            }),
             RowChoice::Drawn(_) | RowChoice::Where(_) => Err(Error::request(
                 "svmlight lines have no columns",
                 "leave out the options that name columns",
@@ -118,9 +133,20 @@ mod tests {
     fn the_place_of_a_row_follows_from_seed_and_id_alone() {
         assert!((place(0, "a") - 0.0).abs() < 1.0);
         assert_ne!(place(0, "a"), place(1, "a"));
-        let held = DrawnRows { column: None, seed: 7, from: 0.0, to: 0.2, inside: true };
-        let count = (0..10_000).filter(|row| held.keeps(&row.to_string())).count();
+        let held = DrawnRows {
+            column: None,
+            seed: 7,
+            from: 0.0,
+            to: 0.2,
+            inside: true,
+        };
+        let count = (0..10_000)
+            .filter(|row| held.keeps(&row.to_string()))
+            .count();
         assert!((1_900..2_100).contains(&count), "{count}");
-        assert!((0..100).all(|row| held.keeps(&row.to_string()) != held.others().keeps(&row.to_string())));
+        assert!(
+            (0..100)
+                .all(|row| held.keeps(&row.to_string()) != held.others().keeps(&row.to_string()))
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use efface::features::{Cell, FeatureError};
 use efface_io::{
-    BlockPass, ReadFault, Source, SparseRecord, TableBlock, TableBlocks, TableRecord, days_since_1970,
+    BlockPass, ReadFault, Source, SparseRecord, TableBlock, TableBlocks, TableRecord,
+    days_since_1970,
 };
 
 use super::row_choice::BoundChoice;
@@ -35,14 +36,23 @@ pub(super) struct TablePass {
 
 pub(super) enum TableRows {
     File(Box<efface_io::RecordPass>),
-    Memory { columns: Arc<[String]>, rows: Arc<[Vec<Cell>]>, next: usize },
+    Memory {
+        columns: Arc<[String]>,
+        rows: Arc<[Vec<Cell>]>,
+        next: usize,
+    },
     Files(FilePass),
     Block(BlockRows),
 }
 
 impl TablePass {
     pub(super) fn new(rows: TableRows) -> Self {
-        Self { rows, choices: Vec::new(), dates: Vec::new(), passed: 0 }
+        Self {
+            rows,
+            choices: Vec::new(),
+            dates: Vec::new(),
+            passed: 0,
+        }
     }
 
     /// Leaves out rows that a choice does not keep.
@@ -74,7 +84,11 @@ impl TablePass {
         while self.rows.read(record)? {
             self.passed += 1;
             let position = self.position();
-            if self.choices.iter().all(|choice| choice.keeps(&record.cells, position)) {
+            if self
+                .choices
+                .iter()
+                .all(|choice| choice.keeps(&record.cells, position))
+            {
                 for (at, column) in &self.dates {
                     read_date(&mut record.cells[*at], record.line, column)?;
                 }
@@ -89,7 +103,11 @@ impl TablePass {
         for name in names {
             let Some(at) = self.columns().iter().position(|column| column == name) else {
                 let exist = self.columns().to_vec();
-                return Err(FeatureError::UnknownColumn { name: name.clone(), exist }.into());
+                return Err(FeatureError::UnknownColumn {
+                    name: name.clone(),
+                    exist,
+                }
+                .into());
             };
             self.dates.push((at, name.clone()));
         }
@@ -105,7 +123,9 @@ fn read_date(cell: &mut Cell, line: u64, column: &str) -> Result<()> {
                 line,
                 column: column.into(),
                 problem: "this is no date",
-                hint: Some("write dates as 2026-03-02, 2026-03-02 09:15 or 2026-03-02T09:15:30Z".into()),
+                hint: Some(
+                    "write dates as 2026-03-02, 2026-03-02 09:15 or 2026-03-02T09:15:30Z".into(),
+                ),
             });
         };
         *cell = Cell::Number(days);
@@ -118,7 +138,9 @@ impl TableRows {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { rows, next, .. } => {
-                let Some(cells) = rows.get(*next) else { return Ok(false) };
+                let Some(cells) = rows.get(*next) else {
+                    return Ok(false);
+                };
                 *next += 1;
                 record.line = *next as u64;
                 record.cells.clone_from(cells);
@@ -149,7 +171,14 @@ impl FilePass {
         let columns = pass.columns().to_vec();
         let places = (0..columns.len()).collect();
         let scratch = TableRecord::default();
-        Ok(Self { several: several.clone(), at: 0, pass, columns, places, scratch })
+        Ok(Self {
+            several: several.clone(),
+            at: 0,
+            pass,
+            columns,
+            places,
+            scratch,
+        })
     }
 
     fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
@@ -163,7 +192,11 @@ impl FilePass {
         }
         record.line = self.scratch.line;
         record.cells.clear();
-        record.cells.extend(self.places.iter().map(|&place| self.scratch.cells[place].clone()));
+        record.cells.extend(
+            self.places
+                .iter()
+                .map(|&place| self.scratch.cells[place].clone()),
+        );
         Ok(true)
     }
 
@@ -171,7 +204,12 @@ impl FilePass {
     fn begin(&mut self) -> Result<()> {
         let file = &self.several.files[self.at];
         *self.pass = file.table()?;
-        self.places = places(&self.columns, self.several.files[0].path(), self.pass.columns(), file.path())?;
+        self.places = places(
+            &self.columns,
+            self.several.files[0].path(),
+            self.pass.columns(),
+            file.path(),
+        )?;
         Ok(())
     }
 }
@@ -179,15 +217,30 @@ impl FilePass {
 /// Where the columns of the first of several files stand in another of them.
 fn places(columns: &[String], first: &Path, found: &[String], file: &Path) -> Result<Vec<usize>> {
     let absent = |names: &[String], among: &[String]| -> Vec<String> {
-        names.iter().filter(|name| !among.contains(name)).cloned().collect()
+        names
+            .iter()
+            .filter(|name| !among.contains(name))
+            .cloned()
+            .collect()
     };
     let missing = absent(columns, found);
     let more = absent(found, columns);
     if !missing.is_empty() || !more.is_empty() {
-        let fault = Box::new(ReadFault::OtherColumns { first: first.to_owned(), missing, more });
-        return Err(efface_io::Error { file: file.to_owned(), fault }.into());
+        let fault = Box::new(ReadFault::OtherColumns {
+            first: first.to_owned(),
+            missing,
+            more,
+        });
+        return Err(efface_io::Error {
+            file: file.to_owned(),
+            fault,
+        }
+        .into());
     }
-    Ok(columns.iter().filter_map(|name| found.iter().position(|other| other == name)).collect())
+    Ok(columns
+        .iter()
+        .filter_map(|name| found.iter().position(|other| other == name))
+        .collect())
 }
 
 /// Cuts the files of a source into blocks, one after the other.
@@ -215,7 +268,14 @@ impl SourceBlocks {
     pub(super) fn open(files: &[Source], bytes: usize) -> Result<Self> {
         let blocks = files[0].blocks(bytes)?;
         let columns = blocks.columns().into();
-        Ok(Self { files: files.to_vec(), at: 0, bytes, blocks, columns, places: None })
+        Ok(Self {
+            files: files.to_vec(),
+            at: 0,
+            bytes,
+            blocks,
+            columns,
+            places: None,
+        })
     }
 
     pub(super) fn columns(&self) -> &[String] {
@@ -226,12 +286,24 @@ impl SourceBlocks {
         loop {
             if let Some(block) = self.blocks.next_block()? {
                 let columns = Arc::clone(&self.columns);
-                return Ok(Some(SourceBlock { block, columns, places: self.places.clone(), file: self.at }));
+                return Ok(Some(SourceBlock {
+                    block,
+                    columns,
+                    places: self.places.clone(),
+                    file: self.at,
+                }));
             }
-            let Some(file) = self.files.get(self.at + 1) else { return Ok(None) };
+            let Some(file) = self.files.get(self.at + 1) else {
+                return Ok(None);
+            };
             self.at += 1;
             self.blocks = file.blocks(self.bytes)?;
-            let places = places(&self.columns, self.files[0].path(), self.blocks.columns(), file.path())?;
+            let places = places(
+                &self.columns,
+                self.files[0].path(),
+                self.blocks.columns(),
+                file.path(),
+            )?;
             self.places = (!places.is_sorted()).then(|| places.into());
         }
     }
@@ -260,13 +332,19 @@ pub(super) struct BlockRows {
 
 impl BlockRows {
     fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
-        let Some(places) = &self.places else { return Ok(self.pass.read(record)?) };
+        let Some(places) = &self.places else {
+            return Ok(self.pass.read(record)?);
+        };
         if !self.pass.read(&mut self.scratch)? {
             return Ok(false);
         }
         record.line = self.scratch.line;
         record.cells.clear();
-        record.cells.extend(places.iter().map(|&place| self.scratch.cells[place].clone()));
+        record.cells.extend(
+            places
+                .iter()
+                .map(|&place| self.scratch.cells[place].clone()),
+        );
         Ok(true)
     }
 }
@@ -281,13 +359,24 @@ pub(super) struct SparsePass {
 
 pub(super) enum SparseInput {
     File(Box<efface_io::SparseTable>),
-    Memory { rows: Arc<[SparseRow]>, next: usize },
-    Files { several: SeveralFiles, at: usize, pass: Box<efface_io::SparseTable> },
+    Memory {
+        rows: Arc<[SparseRow]>,
+        next: usize,
+    },
+    Files {
+        several: SeveralFiles,
+        at: usize,
+        pass: Box<efface_io::SparseTable>,
+    },
 }
 
 impl SparsePass {
     pub(super) fn new(rows: SparseInput) -> Self {
-        Self { rows, choices: Vec::new(), passed: 0 }
+        Self {
+            rows,
+            choices: Vec::new(),
+            passed: 0,
+        }
     }
 
     /// Leaves out rows that a choice does not keep.
@@ -305,7 +394,11 @@ impl SparsePass {
         while self.rows.read(record)? {
             self.passed += 1;
             let position = self.position();
-            if self.choices.iter().all(|choice| choice.keeps(&[], position)) {
+            if self
+                .choices
+                .iter()
+                .all(|choice| choice.keeps(&[], position))
+            {
                 return Ok(true);
             }
         }
@@ -318,7 +411,9 @@ impl SparseInput {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { rows, next } => {
-                let Some((target, entries)) = rows.get(*next) else { return Ok(false) };
+                let Some((target, entries)) = rows.get(*next) else {
+                    return Ok(false);
+                };
                 *next += 1;
                 record.line = *next as u64;
                 record.target = *target;

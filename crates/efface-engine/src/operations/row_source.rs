@@ -113,15 +113,21 @@ impl RecordTable {
             return Err(fault(ReadFault::DuplicateColumns(vec![twice.clone()])));
         }
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
-            let problem =
-                format!("the row has {} cells where there are {} columns", rows[at].len(), columns.len());
+            let problem = format!(
+                "the row has {} cells where there are {} columns",
+                rows[at].len(),
+                columns.len()
+            );
             return Err(Error::Line {
                 line: at as u64 + 1,
                 problem,
                 hint: Some("give one cell for each column".into()),
             });
         }
-        Ok(Self { columns: columns.into(), rows: rows.into() })
+        Ok(Self {
+            columns: columns.into(),
+            rows: rows.into(),
+        })
     }
 
     /// Records that name their cells themselves, as JSON objects do. Columns stand in the order in which their names first
@@ -138,13 +144,21 @@ impl RecordTable {
         let mut places: HashMap<String, usize> = HashMap::new();
         for record in records {
             if record.len() == columns.len()
-                && record.iter().zip(&columns).all(|((name, _), column)| name == column)
+                && record
+                    .iter()
+                    .zip(&columns)
+                    .all(|((name, _), column)| name == column)
             {
                 rows.push(record.into_iter().map(|(_, cell)| cell).collect());
                 continue;
             }
             if places.is_empty() {
-                places = columns.iter().cloned().enumerate().map(|(at, name)| (name, at)).collect();
+                places = columns
+                    .iter()
+                    .cloned()
+                    .enumerate()
+                    .map(|(at, name)| (name, at))
+                    .collect();
             }
             let mut row: Vec<Option<Cell>> = vec![None; columns.len()];
             for (name, cell) in record {
@@ -158,7 +172,11 @@ impl RecordTable {
                     return Err(fault(ReadFault::DuplicateColumns(vec![name])));
                 }
             }
-            rows.push(row.into_iter().map(|cell| cell.unwrap_or(Cell::Missing)).collect::<Vec<_>>());
+            rows.push(
+                row.into_iter()
+                    .map(|cell| cell.unwrap_or(Cell::Missing))
+                    .collect::<Vec<_>>(),
+            );
         }
         for row in &mut rows {
             row.resize(columns.len(), Cell::Missing);
@@ -237,8 +255,11 @@ impl RowSource {
             Self::File(source) => source.path().to_owned(),
             Self::Records(_) | Self::Sparse(_) => Path::new(IN_MEMORY).to_owned(),
             Self::Several(several) => {
-                let names: Vec<String> =
-                    several.files.iter().map(|file| file.path().display().to_string()).collect();
+                let names: Vec<String> = several
+                    .files
+                    .iter()
+                    .map(|file| file.path().display().to_string())
+                    .collect();
                 names.join(", ").into()
             }
             Self::Chosen(chosen) => chosen.source.name(),
@@ -255,9 +276,15 @@ impl RowSource {
         }
         let sparse = files.iter().filter(|file| file.is_sparse()).count();
         if files.is_empty() || (sparse != 0 && sparse != files.len()) {
-            return Err(Error::request("tables and svmlight files cannot be read together", "give one kind"));
+            return Err(Error::request(
+                "tables and svmlight files cannot be read together",
+                "give one kind",
+            ));
         }
-        Ok(Self::Several(SeveralFiles { files: files.into(), current: Arc::default() }))
+        Ok(Self::Several(SeveralFiles {
+            files: files.into(),
+            current: Arc::default(),
+        }))
     }
 
     /// The rows of this source that a condition keeps. They are named by their positions in the whole source, where they have no id.
@@ -270,10 +297,17 @@ impl RowSource {
     pub(crate) fn no_rows(&self) -> Error {
         let file = self.name();
         match self {
-            Self::Chosen(ChosenRows { choice: RowChoice::Where(condition), .. }) => {
-                Error::NothingChosen { file, what: condition.to_string() }
-            }
-            Self::Chosen(ChosenRows { choice: RowChoice::Drawn(_), source }) => match &**source {
+            Self::Chosen(ChosenRows {
+                choice: RowChoice::Where(condition),
+                ..
+            }) => Error::NothingChosen {
+                file,
+                what: condition.to_string(),
+            },
+            Self::Chosen(ChosenRows {
+                choice: RowChoice::Drawn(_),
+                source,
+            }) => match &**source {
                 Self::Chosen(_) => source.no_rows(),
                 _ => Error::NothingChosen {
                     file,
@@ -288,13 +322,20 @@ impl RowSource {
     pub(crate) fn located(&self, error: Error) -> Error {
         match self {
             // Two files may hold the two rows of one id.
-            Self::Several(_) if matches!(error, Error::RepeatedId { .. }) => {
-                Error::InFile { file: self.name(), cause: Box::new(error) }
-            }
+            Self::Several(_) if matches!(error, Error::RepeatedId { .. }) => Error::InFile {
+                file: self.name(),
+                cause: Box::new(error),
+            },
             Self::Several(several) if !matches!(error, Error::Read(_)) => {
                 let at = several.current.load(Ordering::Relaxed);
-                let file = several.files.get(at).map_or_else(|| self.name(), |file| file.path().to_owned());
-                Error::InFile { file, cause: Box::new(error) }
+                let file = several
+                    .files
+                    .get(at)
+                    .map_or_else(|| self.name(), |file| file.path().to_owned());
+                Error::InFile {
+                    file,
+                    cause: Box::new(error),
+                }
             }
             Self::Chosen(chosen) => chosen.source.located(error),
             _ => error,
@@ -303,7 +344,10 @@ impl RowSource {
 
     /// The rows of this source that a choice keeps.
     pub(crate) fn chosen(&self, choice: RowChoice) -> Self {
-        Self::Chosen(ChosenRows { source: Arc::new(self.clone()), choice })
+        Self::Chosen(ChosenRows {
+            source: Arc::new(self.clone()),
+            choice,
+        })
     }
 
     /// Begins a pass over rows of cells.
@@ -315,8 +359,13 @@ impl RowSource {
                 rows: Arc::clone(&records.rows),
                 next: 0,
             })),
-            Self::Sparse(_) => Err(fault(ReadFault::Shape { found: "sparse vectors", wanted: "a table" })),
-            Self::Several(several) => Ok(TablePass::new(TableRows::Files(FilePass::open(several)?))),
+            Self::Sparse(_) => Err(fault(ReadFault::Shape {
+                found: "sparse vectors",
+                wanted: "a table",
+            })),
+            Self::Several(several) => {
+                Ok(TablePass::new(TableRows::Files(FilePass::open(several)?)))
+            }
             Self::Chosen(chosen) => {
                 let mut pass = chosen.source.table()?;
                 pass.choose(BoundChoice::find(&chosen.choice, pass.columns())?);
@@ -330,9 +379,15 @@ impl RowSource {
     pub(super) fn blocks(&self, bytes: usize) -> Result<Option<SourceBlocks>> {
         match self {
             _ if self.is_sparse() => Ok(None),
-            Self::File(source) => Ok(Some(SourceBlocks::open(std::slice::from_ref(source), bytes)?)),
+            Self::File(source) => Ok(Some(SourceBlocks::open(
+                std::slice::from_ref(source),
+                bytes,
+            )?)),
             Self::Several(several) => Ok(Some(SourceBlocks::open(&several.files, bytes)?)),
-            Self::Chosen(ChosenRows { source, choice: RowChoice::Where(_) }) => source.blocks(bytes),
+            Self::Chosen(ChosenRows {
+                source,
+                choice: RowChoice::Where(_),
+            }) => source.blocks(bytes),
             Self::Chosen(_) | Self::Records(_) | Self::Sparse(_) => Ok(None),
         }
     }
@@ -358,11 +413,17 @@ impl RowSource {
     /// Begins a pass over sparse rows.
     pub(super) fn sparse(&self) -> Result<SparsePass> {
         match self {
-            Self::File(source) => Ok(SparsePass::new(SparseInput::File(Box::new(source.sparse()?)))),
-            Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
-            Self::Sparse(rows) => {
-                Ok(SparsePass::new(SparseInput::Memory { rows: Arc::clone(&rows.rows), next: 0 }))
-            }
+            Self::File(source) => Ok(SparsePass::new(SparseInput::File(Box::new(
+                source.sparse()?,
+            )))),
+            Self::Records(_) => Err(fault(ReadFault::Shape {
+                found: "a table",
+                wanted: "sparse vectors",
+            })),
+            Self::Sparse(rows) => Ok(SparsePass::new(SparseInput::Memory {
+                rows: Arc::clone(&rows.rows),
+                next: 0,
+            })),
             Self::Several(several) => {
                 several.current.store(0, Ordering::Relaxed);
                 let first = several.files[0].sparse()?;
@@ -393,12 +454,16 @@ impl RowSource {
     /// How far passes go, and how far the latest has come: bytes of files, which rows in memory do not have.
     pub(super) fn progress(&self) -> Option<PassProgress> {
         match self {
-            Self::File(source) => {
-                Some(PassProgress { files: vec![source.progress()], current: Arc::default() })
-            }
+            Self::File(source) => Some(PassProgress {
+                files: vec![source.progress()],
+                current: Arc::default(),
+            }),
             Self::Several(several) => {
                 let files = several.files.iter().map(Source::progress).collect();
-                Some(PassProgress { files, current: Arc::clone(&several.current) })
+                Some(PassProgress {
+                    files,
+                    current: Arc::clone(&several.current),
+                })
             }
             Self::Records(_) | Self::Sparse(_) => None,
             Self::Chosen(chosen) => chosen.source.progress(),
@@ -420,7 +485,10 @@ impl RowSource {
     pub(super) fn check_unchanged(&self) -> Result<()> {
         match self {
             Self::File(source) => Ok(source.check_unchanged()?),
-            Self::Several(several) => several.files.iter().try_for_each(|file| Ok(file.check_unchanged()?)),
+            Self::Several(several) => several
+                .files
+                .iter()
+                .try_for_each(|file| Ok(file.check_unchanged()?)),
             Self::Records(_) | Self::Sparse(_) => Ok(()),
             Self::Chosen(chosen) => chosen.source.check_unchanged(),
         }
@@ -436,18 +504,28 @@ pub(crate) struct PassProgress {
 impl PassProgress {
     /// None where a stream is among the files.
     pub(super) fn size(&self) -> Option<u64> {
-        let sizes = self.files.iter().map(|file| Some(file.size()).filter(|size| *size > 0));
+        let sizes = self
+            .files
+            .iter()
+            .map(|file| Some(file.size()).filter(|size| *size > 0));
         sizes.sum()
     }
 
     /// The files before the current one are read; those behind it keep the count of the pass before.
     pub(super) fn bytes_read(&self) -> u64 {
-        let at = self.current.load(Ordering::Relaxed).min(self.files.len() - 1);
+        let at = self
+            .current
+            .load(Ordering::Relaxed)
+            .min(self.files.len() - 1);
         let before: u64 = self.files[..at].iter().map(ReadProgress::size).sum();
         before + self.files[at].bytes_read()
     }
 }
 
 fn fault(fault: ReadFault) -> Error {
-    efface_io::Error { file: IN_MEMORY.into(), fault: Box::new(fault) }.into()
+    efface_io::Error {
+        file: IN_MEMORY.into(),
+        fault: Box::new(fault),
+    }
+    .into()
 }

@@ -9,7 +9,9 @@ use efface::features::{Cell, Encoder};
 use efface::models::{self, ScoreKind};
 use efface::scores::{ScoreTally, probabilities};
 
-use super::ingest::{self, EncodedExample, ExampleContent, FeatureTable, ReadPurpose, RowNames, RowReader};
+use super::ingest::{
+    self, EncodedExample, ExampleContent, FeatureTable, ReadPurpose, RowNames, RowReader,
+};
 use super::naming::output_names;
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::prepared::PreparedModel;
@@ -85,14 +87,29 @@ impl Scorer {
             reads_plain_numbers: encoder.as_ref().is_some_and(is_plain),
             encoder,
         };
-        Ok(Self { loaded: Arc::new(loaded) })
+        Ok(Self {
+            loaded: Arc::new(loaded),
+        })
     }
 
     /// A model that is not in a file yet.
     pub(crate) fn of_prepared(prepared: &PreparedModel, path: &Path) -> Result<Self> {
-        let PreparedModel { blueprint, encoder, recipe, model, network, backbone, .. } = prepared;
+        let PreparedModel {
+            blueprint,
+            encoder,
+            recipe,
+            model,
+            network,
+            backbone,
+            ..
+        } = prepared;
         let texts = network.as_ref().map(|network| {
-            let stored = StoredEncoder { network, width: blueprint.width, path, folder: None };
+            let stored = StoredEncoder {
+                network,
+                width: blueprint.width,
+                path,
+                folder: None,
+            };
             stored.read(|| Ok(backbone.clone().unwrap_or_default()))
         });
         let loaded = LoadedModel {
@@ -105,7 +122,9 @@ impl Scorer {
             reads_plain_numbers: encoder.as_ref().is_some_and(is_plain),
             encoder: encoder.clone(),
         };
-        Ok(Self { loaded: Arc::new(loaded) })
+        Ok(Self {
+            loaded: Arc::new(loaded),
+        })
     }
 
     /// Changes of the file between the fit and this model. A file whose summary says more has changed since.
@@ -123,7 +142,10 @@ impl Scorer {
     /// The names of the classes; None for a model that is no classifier.
     #[must_use]
     pub fn classes(&self) -> Option<&[String]> {
-        self.loaded.blueprint.classes().map(|classes| classes.names())
+        self.loaded
+            .blueprint
+            .classes()
+            .map(|classes| classes.names())
     }
 
     /// Calls `see` with the scores of every row, in order; returns how many rows there were and, where they have targets, how
@@ -144,7 +166,11 @@ impl Scorer {
     ///
     /// # Errors
     /// There are no rows, or one cannot be read or has no target; the model has no targets.
-    pub fn evaluate(&self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ScoredRows> {
+    pub fn evaluate(
+        &self,
+        rows: impl Into<RowSource>,
+        progress: &dyn Progress,
+    ) -> Result<ScoredRows> {
         let rows = rows.into();
         if self.loaded.scores == ScoreKind::Distances {
             return Err(Error::request(
@@ -153,14 +179,22 @@ impl Scorer {
             ));
         }
         let found = self.score(&rows, ReadPurpose::Evaluate, progress, &mut |_| Ok(()))?;
-        if found.rows == 0 { Err(rows.no_rows()) } else { Ok(found) }
+        if found.rows == 0 {
+            Err(rows.no_rows())
+        } else {
+            Ok(found)
+        }
     }
 
     /// The ids and persons of rows to judge a model by, as far as they are named.
     pub(crate) fn names(&self, rows: &RowSource, progress: &dyn Progress) -> Result<RowNames> {
         let loaded = &*self.loaded;
         let reader = RowReader::new(loaded.texts.as_ref(), loaded.encoder.as_ref());
-        let mut names = RowNames { ids: Vec::new(), subjects: Vec::new(), span: 0 };
+        let mut names = RowNames {
+            ids: Vec::new(),
+            subjects: Vec::new(),
+            span: 0,
+        };
         let mut note = |example: EncodedExample<'_>| {
             names.ids.extend(example.id.clone());
             if example.id.is_some() {
@@ -168,7 +202,14 @@ impl Scorer {
             }
             Ok(())
         };
-        ingest::each(rows, &loaded.blueprint, reader, ReadPurpose::Evaluate, progress, &mut note)?;
+        ingest::each(
+            rows,
+            &loaded.blueprint,
+            reader,
+            ReadPurpose::Evaluate,
+            progress,
+            &mut note,
+        )?;
         Ok(names)
     }
 
@@ -183,22 +224,47 @@ impl Scorer {
         let reader = RowReader::new(loaded.texts.as_ref(), loaded.encoder.as_ref());
         let mut buffer = ScoreBuffer::new(loaded);
         let mut score = |example: EncodedExample<'_>| buffer.push(example, see);
-        let count = ingest::each(rows, &loaded.blueprint, reader, purpose, progress, &mut score)?;
+        let count = ingest::each(
+            rows,
+            &loaded.blueprint,
+            reader,
+            purpose,
+            progress,
+            &mut score,
+        )?;
         buffer.flush(see)?;
-        Ok(ScoredRows { rows: count, quality: buffer.tally.finish(), unknown_names: buffer.unknown })
+        Ok(ScoredRows {
+            rows: count,
+            quality: buffer.tally.finish(),
+            unknown_names: buffer.unknown,
+        })
     }
 
     /// The columns that the model reads, in its own order; None where it reads texts, or indices of a sparse file.
     #[must_use]
     pub fn columns(&self) -> Option<Vec<&str>> {
-        let encoder = self.loaded.encoder.as_ref().filter(|_| self.loaded.texts.is_none())?;
-        Some(encoder.columns().iter().map(|column| column.name()).collect())
+        let encoder = self
+            .loaded
+            .encoder
+            .as_ref()
+            .filter(|_| self.loaded.texts.is_none())?;
+        Some(
+            encoder
+                .columns()
+                .iter()
+                .map(|column| column.name())
+                .collect(),
+        )
     }
 
     /// How many columns [`Scorer::columns`] names.
     #[must_use]
     pub fn column_count(&self) -> Option<usize> {
-        let encoder = self.loaded.encoder.as_ref().filter(|_| self.loaded.texts.is_none())?;
+        let encoder = self
+            .loaded
+            .encoder
+            .as_ref()
+            .filter(|_| self.loaded.texts.is_none())?;
         Some(encoder.columns().len())
     }
 
@@ -210,7 +276,10 @@ impl Scorer {
         let loaded = &*self.loaded;
         let Some(encoder) = loaded.encoder.as_ref().filter(|_| loaded.texts.is_none()) else {
             let hint = "name the cells of a row";
-            return Err(Error::request("the model reads no columns that have an order", hint));
+            return Err(Error::request(
+                "the model reads no columns that have an order",
+                hint,
+            ));
         };
         let binding = encoder.bind_in_order();
         score_each(loaded, rows.iter(), |cells, line, entries| {
@@ -229,18 +298,31 @@ impl Scorer {
         if width == 0 || !numbers.len().is_multiple_of(width) {
             let found = numbers.len();
             let hint = "give a number for every column of every row";
-            return Err(Error::request(format!("{found} numbers make no rows of {width} columns"), hint));
+            return Err(Error::request(
+                format!("{found} numbers make no rows of {width} columns"),
+                hint,
+            ));
         }
         let rows = numbers.chunks_exact(width);
         if loaded.reads_plain_numbers && numbers.iter().all(|number| number.is_finite()) {
             // The numbers are the features.
             return score_each(loaded, rows, |row, _, entries| {
                 entries.clear();
-                entries.extend((0..).zip(row.iter().copied()).filter(|(_, number)| *number != 0.0));
+                entries.extend(
+                    (0..)
+                        .zip(row.iter().copied())
+                        .filter(|(_, number)| *number != 0.0),
+                );
                 Ok(0)
             });
         }
-        let cell = |number: &f64| if number.is_nan() { Cell::Missing } else { Cell::Number(*number) };
+        let cell = |number: &f64| {
+            if number.is_nan() {
+                Cell::Missing
+            } else {
+                Cell::Number(*number)
+            }
+        };
         let rows: Vec<Vec<Cell>> = rows.map(|row| row.iter().map(cell).collect()).collect();
         self.predict_in_order(&rows)
     }
@@ -261,7 +343,9 @@ impl Scorer {
 
 /// Whether the features of a row are its numbers, in the order of the columns.
 fn is_plain(encoder: &Encoder) -> bool {
-    encoder.has_dense_raw_rows() && encoder.is_identity() && encoder.raw_width() == encoder.columns().len()
+    encoder.has_dense_raw_rows()
+        && encoder.is_identity()
+        && encoder.raw_width() == encoder.columns().len()
 }
 
 /// Scores rows without names, whose features `encode` gives with the number of names that it did not know.
@@ -323,7 +407,13 @@ impl<'a> ScoreBuffer<'a> {
             None => ScoreTally::numbers(loaded.scores, &loaded.outputs),
         };
         let features = FeatureTable::to_score(&loaded.blueprint);
-        Self { loaded, features, waiting: Vec::new(), tally, unknown: 0 }
+        Self {
+            loaded,
+            features,
+            waiting: Vec::new(),
+            tally,
+            unknown: 0,
+        }
     }
 
     fn push(
@@ -340,11 +430,21 @@ impl<'a> ScoreBuffer<'a> {
             targets: example.targets.to_vec(),
             unknown_class: example.unknown_class,
         });
-        if self.waiting.len() == ROWS_AT_ONCE { self.flush(see) } else { Ok(()) }
+        if self.waiting.len() == ROWS_AT_ONCE {
+            self.flush(see)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
-        let LoadedModel { model, scores: kind, blueprint, texts, .. } = self.loaded;
+        let LoadedModel {
+            model,
+            scores: kind,
+            blueprint,
+            texts,
+            ..
+        } = self.loaded;
         let gathered = std::mem::replace(&mut self.features, FeatureTable::to_score(blueprint));
         let mut features = gathered.into_features()?;
         if let Some(texts) = texts {
@@ -363,9 +463,18 @@ impl<'a> ScoreBuffer<'a> {
                 (None, ScoreKind::Distances) => nearest(&scores).map(|cluster| cluster.to_string()),
                 (None, _) => None,
             };
-            let WaitingRow { id, line, position, .. } = row;
+            let WaitingRow {
+                id, line, position, ..
+            } = row;
             let probabilities = probabilities(*kind, &scores);
-            see(Prediction { id, position, line, scores, probabilities, label })?;
+            see(Prediction {
+                id,
+                position,
+                line,
+                scores,
+                probabilities,
+                label,
+            })?;
         }
         Ok(())
     }
@@ -373,5 +482,11 @@ impl<'a> ScoreBuffer<'a> {
 
 /// The place of the least distance; the first of several.
 fn nearest(distances: &[f64]) -> Option<usize> {
-    (0..distances.len()).reduce(|best, at| if distances[at] < distances[best] { at } else { best })
+    (0..distances.len()).reduce(|best, at| {
+        if distances[at] < distances[best] {
+            at
+        } else {
+            best
+        }
+    })
 }

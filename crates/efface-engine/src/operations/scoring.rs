@@ -23,7 +23,9 @@ const MOST_FOLDS: usize = 100;
 /// The request without the rows that are held out.
 pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
     let mut training = request.clone();
-    let Some(plan) = &request.scoring else { return Ok(training) };
+    let Some(plan) = &request.scoring else {
+        return Ok(training);
+    };
     if !request.model.describe().task.has_targets() {
         return Err(Error::request(
             "clusters have no target that they could be judged by",
@@ -34,9 +36,12 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
         ScoringPlan::Test(_) => {}
         ScoringPlan::HoldOut { share, .. } if !(*share > 0.0 && *share < 1.0) => {
             let value = share.to_string();
-            return Err(
-                efface::Error::Parameter { name: "holdout", value, range: "above 0 and below 1" }.into()
-            );
+            return Err(efface::Error::Parameter {
+                name: "holdout",
+                value,
+                range: "above 0 and below 1",
+            }
+            .into());
         }
         ScoringPlan::HoldOut { share, seed } => {
             let held = drawn(request, *seed, 0.0, *share);
@@ -44,7 +49,12 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
         }
         ScoringPlan::CrossValidation { folds, .. } if !(2..=MOST_FOLDS).contains(folds) => {
             let value = folds.to_string();
-            return Err(efface::Error::Parameter { name: "cv", value, range: "2 to 100 folds" }.into());
+            return Err(efface::Error::Parameter {
+                name: "cv",
+                value,
+                range: "2 to 100 folds",
+            }
+            .into());
         }
         ScoringPlan::CrossValidation { .. } if request.network.is_some() => {
             return Err(Error::request(
@@ -59,7 +69,13 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
 
 /// The rows whose places lie in a range.
 fn drawn(request: &FitRequest, seed: u64, from: f64, to: f64) -> DrawnRows {
-    DrawnRows { column: request.id.clone(), seed, from, to, inside: true }
+    DrawnRows {
+        column: request.id.clone(),
+        seed,
+        from,
+        to,
+        inside: true,
+    }
 }
 
 /// Measures a model as the request asks, and by leave-one-out where that is a closed form.
@@ -74,16 +90,33 @@ pub(crate) fn measure(
         None => {}
         Some(ScoringPlan::Test(rows)) => {
             let quality = judged(prepared, rows, path, progress)?;
-            found.push(MeasuredScores { on: UnseenRows::Test, quality });
+            found.push(MeasuredScores {
+                on: UnseenRows::Test,
+                quality,
+            });
         }
         Some(ScoringPlan::HoldOut { share, seed }) => {
-            let held = request.source.chosen(RowChoice::Drawn(drawn(request, *seed, 0.0, *share)));
+            let held = request
+                .source
+                .chosen(RowChoice::Drawn(drawn(request, *seed, 0.0, *share)));
             let quality = judged(prepared, &held, path, progress)?;
-            found.push(MeasuredScores { on: UnseenRows::HeldOut { share: *share, seed: *seed }, quality });
+            found.push(MeasuredScores {
+                on: UnseenRows::HeldOut {
+                    share: *share,
+                    seed: *seed,
+                },
+                quality,
+            });
         }
         Some(ScoringPlan::CrossValidation { folds, seed }) => {
             let quality = cross_validated(request, *folds, *seed, path, progress)?;
-            found.push(MeasuredScores { on: UnseenRows::Folds { folds: *folds, seed: *seed }, quality });
+            found.push(MeasuredScores {
+                on: UnseenRows::Folds {
+                    folds: *folds,
+                    seed: *seed,
+                },
+                quality,
+            });
         }
     }
     found.extend(left_out(prepared)?);
@@ -99,12 +132,14 @@ pub(crate) fn judging_names(
 ) -> Result<Option<RowNames>> {
     let rows = match &request.scoring {
         Some(ScoringPlan::Test(rows)) => rows.clone(),
-        Some(ScoringPlan::HoldOut { share, seed }) => {
-            request.source.chosen(RowChoice::Drawn(drawn(request, *seed, 0.0, *share)))
-        }
+        Some(ScoringPlan::HoldOut { share, seed }) => request
+            .source
+            .chosen(RowChoice::Drawn(drawn(request, *seed, 0.0, *share))),
         Some(ScoringPlan::CrossValidation { .. }) | None => return Ok(None),
     };
-    Scorer::of_prepared(prepared, path)?.names(&rows, progress).map(Some)
+    Scorer::of_prepared(prepared, path)?
+        .names(&rows, progress)
+        .map(Some)
 }
 
 /// The scores of a model on rows, which must have some.
@@ -146,12 +181,22 @@ fn cross_validated(
 
 /// Leave-one-out. An encoder that was trained on the rows has seen them all, so that there its answers would flatter.
 fn left_out(prepared: &PreparedModel) -> Result<Option<MeasuredScores>> {
-    let PreparedModel { blueprint, encoder, recipe, model, rows, backbone, .. } = prepared;
+    let PreparedModel {
+        blueprint,
+        encoder,
+        recipe,
+        model,
+        rows,
+        backbone,
+        ..
+    } = prepared;
     if backbone.is_some() || !recipe.has_leave_one_out() {
         return Ok(None);
     }
     let seen = features(rows, encoder.as_ref(), blueprint)?;
-    let Some(answers) = model.leave_one_out(&seen) else { return Ok(None) };
+    let Some(answers) = model.leave_one_out(&seen) else {
+        return Ok(None);
+    };
     let mut tally = match blueprint.classes() {
         Some(classes) => ScoreTally::classes(model.scores(), classes),
         None => ScoreTally::numbers(model.scores(), &output_names(blueprint, recipe)),
@@ -161,6 +206,8 @@ fn left_out(prepared: &PreparedModel) -> Result<Option<MeasuredScores>> {
             tally.push(&row.answers, view.targets);
         }
     }
-    let on = UnseenRows::LeaveOneOut { rows: answers.len() };
+    let on = UnseenRows::LeaveOneOut {
+        rows: answers.len(),
+    };
     Ok(tally.finish().map(|quality| MeasuredScores { on, quality }))
 }

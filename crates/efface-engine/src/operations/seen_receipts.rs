@@ -25,9 +25,15 @@ impl SeenReceipts {
     ) -> Result<Option<u64>, E> {
         // Another log, or one that was put back from a copy.
         if self.origin != origin || self.numbers.end > size || self.numbers.is_empty() {
-            *self = Self { origin: origin.to_owned(), numbers: size..size, places: HashMap::new() };
+            *self = Self {
+                origin: origin.to_owned(),
+                numbers: size..size,
+                places: HashMap::new(),
+            };
         }
-        let Some(asked) = key(id) else { return Ok(None) };
+        let Some(asked) = key(id) else {
+            return Ok(None);
+        };
         while self.numbers.end < size {
             self.see(self.numbers.end, &id_at(self.numbers.end)?);
             self.numbers.end += 1;
@@ -36,7 +42,9 @@ impl SeenReceipts {
             if let Some(&place) = self.places.get(&asked) {
                 return Ok(Some(place));
             }
-            let Some(earlier) = self.numbers.start.checked_sub(1) else { return Ok(None) };
+            let Some(earlier) = self.numbers.start.checked_sub(1) else {
+                return Ok(None);
+            };
             self.see(earlier, &id_at(earlier)?);
             self.numbers.start = earlier;
         }
@@ -51,7 +59,10 @@ impl SeenReceipts {
 
 /// An id as a number; None for what is no id.
 fn key(id: &str) -> Option<u128> {
-    let is_id = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_id = id.len() == 32
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_id.then(|| u128::from_str_radix(id, 16).ok()).flatten()
 }
 
@@ -63,7 +74,9 @@ mod tests {
     fn every_receipt_is_read_once_and_another_log_is_another() {
         let mut reads = 0;
         let mut seen = SeenReceipts::default();
-        let id = |salt: u64, number: u64| format!("{:032x}", u128::from(salt) << 64 | u128::from(number));
+        let id = |salt: u64, number: u64| {
+            format!("{:032x}", u128::from(salt) << 64 | u128::from(number))
+        };
         let mut ask = |origin: &str, size: u64, asked: &str, salt: u64| {
             seen.find::<()>(origin, size, asked, |number| {
                 reads += 1;

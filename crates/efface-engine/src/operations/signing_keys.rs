@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use efface_receipt::{
-    KeyChange, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, SecretKey, SignedReceipt, TrustedKey,
+    KeyChange, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, SecretKey, SignedReceipt,
+    TrustedKey,
 };
 
 use super::change::OpenedChange;
@@ -34,18 +35,31 @@ pub struct KeyRotation {
 pub(crate) fn public_keys(model: &OpenModel) -> Result<Vec<TrustedKey>> {
     let _transaction = model.store.begin(false)?;
     let ledger = model.snapshot()?.manifest.ledger;
-    let mut keys = vec![TrustedKey { key: PublicKey::parse(&ledger.first_key)?, first: 0, last: None }];
+    let mut keys = vec![TrustedKey {
+        key: PublicKey::parse(&ledger.first_key)?,
+        first: 0,
+        last: None,
+    }];
     for rotation in &ledger.rotations {
-        let bytes = model.store.with(|connection| ledger::leaf(connection, *rotation))?;
+        let bytes = model
+            .store
+            .with(|connection| ledger::leaf(connection, *rotation))?;
         let named = SignedReceipt::parse(&bytes)?.receipt.keys;
         let Some(named) = named else {
             let what = format!("receipt {rotation} names no keys");
-            return Err(Error::Damaged { path: model.store.path().to_owned(), what });
+            return Err(Error::Damaged {
+                path: model.store.path().to_owned(),
+                what,
+            });
         };
         if let Some(old) = keys.last_mut() {
             old.last = Some(*rotation);
         }
-        keys.push(TrustedKey { key: PublicKey::parse(&named.next)?, first: rotation + 1, last: None });
+        keys.push(TrustedKey {
+            key: PublicKey::parse(&named.next)?,
+            first: rotation + 1,
+            last: None,
+        });
     }
     Ok(keys)
 }
@@ -54,7 +68,10 @@ pub(crate) fn public_keys(model: &OpenModel) -> Result<Vec<TrustedKey>> {
 pub(crate) fn change_passphrase(model: &OpenModel, passphrase: Option<Passphrase>) -> Result<()> {
     // Nobody else replaces the file meanwhile: a rotation holds the model.
     let _transaction = model.store.begin(true)?;
-    model.access.file(model.store.path()).change_passphrase(passphrase)
+    model
+        .access
+        .file(model.store.path())
+        .change_passphrase(passphrase)
 }
 
 /// Destroys the key of an encrypted model; gives the receipt.
@@ -62,14 +79,24 @@ pub(crate) fn destroy(model: &OpenModel) -> Result<ReceiptPlace> {
     let change = OpenedChange::begin(model, true)?;
     let Some(check) = model.store.key_check()? else {
         let hint = "only a model that was fitted with encryption has one; to scrub rows, forget and settle";
-        return Err(Error::request("the model is not encrypted: there is no key to destroy", hint));
+        return Err(Error::request(
+            "the model is not encrypted: there is no key to destroy",
+            hint,
+        ));
     };
     let signer = change.signing_key()?;
-    let draft = ReceiptDraft::new(RequestKind::Destroy, RequestOutcome::Done, change.received_at);
+    let draft = ReceiptDraft::new(
+        RequestKind::Destroy,
+        RequestOutcome::Done,
+        change.received_at,
+    );
     let unchanged = change.unchanged();
     let signed = change.sign(&*signer, &unchanged, vec![draft])?;
     // Before the receipt lasts: none may say what is not done. After a crash in between, the same can be asked again.
-    model.access.file(model.store.path()).destroy_data_key(&check)?;
+    model
+        .access
+        .file(model.store.path())
+        .destroy_data_key(&check)?;
     let receipt = signed.commit_last()?;
     model.store.lock();
     Ok(receipt)
@@ -77,8 +104,12 @@ pub(crate) fn destroy(model: &OpenModel) -> Result<ReceiptPlace> {
 
 /// Another key signs from here on; gives its public half and the receipt of the hand-over.
 pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(String, ReceiptPlace)> {
-    let outputs: Vec<PlannedOutput<'_>> =
-        rotation.recovery_key.as_deref().map(PlannedOutput::file).into_iter().collect();
+    let outputs: Vec<PlannedOutput<'_>> = rotation
+        .recovery_key
+        .as_deref()
+        .map(PlannedOutput::file)
+        .into_iter()
+        .collect();
     outputs::check_outputs(&outputs, &[model.store.path()], false)?;
     let change = OpenedChange::begin(model, true)?;
     let signer = match &rotation.recover {
@@ -89,7 +120,10 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
     let ledger = &change.manifest.ledger;
     if ledger.rotations.len() >= MOST_KEYS {
         let hint = "fit the model again to start a new log";
-        return Err(Error::request(format!("the key of this log was replaced {MOST_KEYS} times"), hint));
+        return Err(Error::request(
+            format!("the key of this log was replaced {MOST_KEYS} times"),
+            hint,
+        ));
     }
     let (next, secret) = founding::new_signer(&ledger.origin, &rotation.place)?;
     let keys = model.access.file(path);
@@ -98,7 +132,11 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
     // The seed of noise and names is lost with the key file; the file of the recovery key holds it too.
     let seed = match (kept, &rotation.recover) {
         (Ok(seed), _) => Some(seed),
-        (Err(_), Some(file)) => Some(founding::noise_seed_in(&model.store, ledger, &KeyFile::at(file))?),
+        (Err(_), Some(file)) => Some(founding::noise_seed_in(
+            &model.store,
+            ledger,
+            &KeyFile::at(file),
+        )?),
         (Err(_), None) => None,
     };
     let mut recovery = ledger.recovery.clone();
@@ -110,7 +148,11 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
     let public = next.public_key().to_string();
     // The new key is on disk before the model asks for it.
     keys.add(secret.as_ref(), seed.as_ref().filter(|_| is_lost))?;
-    let mut draft = ReceiptDraft::new(RequestKind::KeyRotation, RequestOutcome::Done, change.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::KeyRotation,
+        RequestOutcome::Done,
+        change.received_at,
+    );
     draft.keys = Some(KeyChange {
         by: signer.public_key().to_string(),
         retired: Some(ledger.key.clone()),

@@ -23,7 +23,8 @@ use crate::codec::blueprint::Blueprint;
 use crate::codec::feature_rows::{FeatureRows, features};
 use crate::error::{Error, Result};
 use crate::file::{
-    DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowOutline, StoreRows, TableLoad,
+    DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowOutline, StoreRows,
+    TableLoad,
 };
 use crate::ordered_work::{in_order, usual_threads};
 use crate::progress::Progress;
@@ -47,9 +48,19 @@ impl RowDraft {
     pub(super) fn empty(path: &Path, arrays: usize, key: Option<&DataKey>) -> Result<Self> {
         let draft = ModelDraft::beside(path)?;
         let file = ModelStore::create(draft.path(), arrays, key)?;
-        let head = DirectoryHead { rows: 0, roots: ListRoots::empty() };
+        let head = DirectoryHead {
+            rows: 0,
+            roots: ListRoots::empty(),
+        };
         let load = RowLoad::beside(path);
-        Ok(Self { draft, file, salt: FileSalt::draw()?, head, load, span: 0 })
+        Ok(Self {
+            draft,
+            file,
+            salt: FileSalt::draw()?,
+            head,
+            load,
+            span: 0,
+        })
     }
 }
 
@@ -62,7 +73,9 @@ pub(super) struct StreamTarget<'a> {
 
 /// Whether a fit of this request can see its rows batch by batch. It cannot where the sums alone are too much, and says so.
 pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> Result<bool> {
-    let ObservedColumns { blueprint, encoder, .. } = observed;
+    let ObservedColumns {
+        blueprint, encoder, ..
+    } = observed;
     let recipe = recipe::recipe(request, blueprint, encoder.as_ref())?.for_single_change();
     // Mean targets and components follow from all rows, not from what the first pass keeps.
     let components = matches!(request.steps.expansion, FeatureExpansion::Components { .. });
@@ -73,7 +86,9 @@ pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> R
         Some(_) => Some(bytes_of_sums(blueprint) as u64),
         None => by_passes,
     };
-    let Some(sums) = sums.filter(|_| !needs_rows && !weighs) else { return Ok(false) };
+    let Some(sums) = sums.filter(|_| !needs_rows && !weighs) else {
+        return Ok(false);
+    };
     let limit = request.source.limits().sums;
     if sums > limit {
         return Err(Error::request(
@@ -90,7 +105,10 @@ pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> R
 
 /// The sums of most models are two matrices.
 fn bytes_of_sums(blueprint: &Blueprint) -> usize {
-    blueprint.width.saturating_mul(blueprint.width).saturating_mul(16)
+    blueprint
+        .width
+        .saturating_mul(blueprint.width)
+        .saturating_mul(16)
 }
 
 /// Rows that are in the file of a model, and what was made of them on the way.
@@ -145,53 +163,68 @@ pub(super) fn write(
         let count = lines.len();
         let numbers = (first..).take(count).map(RowId).collect();
         let (rows, names) = batch.into_rows(numbers, outputs)?;
-        let new = NewRows { rows, words: Vec::new(), names, lines };
+        let new = NewRows {
+            rows,
+            words: Vec::new(),
+            names,
+            lines,
+        };
         let at_path = |fault: FileFault| fault.at(target.path);
         let encoded = new.encode(0..count, shape, salt, first).map_err(at_path)?;
-        let rows = if has_sums { Some(features(&new.rows, encoder, &fixed)?.into_owned()) } else { None };
+        let rows = if has_sums {
+            Some(features(&new.rows, encoder, &fixed)?.into_owned())
+        } else {
+            None
+        };
         Ok((NumberedBatch { rows, new }, encoded))
     };
-    let written = std::thread::scope(|scope| -> Result<(DirectoryHead, Option<Box<dyn BatchedFit>>)> {
-        let (to_sums, summands) = sync_channel::<Rows>(WAITING);
-        let sums = scope.spawn(move || {
-            let mut add = |rows: Rows| fit.as_mut().map_or(Ok(()), |fit| fit.add(&rows));
-            let added = summands.iter().try_for_each(&mut add);
-            added.map(|()| fit)
-        });
-        let written = made.file.with(|connection| {
-            let mut tables = TableLoad::begin(connection, made.file.path())?;
-            let done = in_order(
-                usual_threads(),
-                || batches.next().map(&mut number),
-                encode,
-                |encoded| {
-                    let (batch, encoded) = encoded?;
-                    target.replaced.check(&batch.new.names)?;
-                    span = batch.new.names.span;
-                    batch.new.rows.iter().for_each(|row| blueprint.count(row.targets, true));
-                    let written = encoded.write(&mut tables, &mut load);
-                    written.map_err(|fault| fault.at(target.path))?;
-                    count += batch.new.names.ids.len() as u64;
-                    if let Some(rows) = batch.rows {
-                        // Where the sums have failed, they say why.
-                        let _ = to_sums.send(rows);
-                    }
-                    let done = bytes.as_ref().map_or(count, PassProgress::bytes_read);
-                    progress.at(done);
-                    Ok::<(), Error>(())
-                },
-            );
-            Ok(match done {
-                Ok(()) => Ok(tables.finish()?),
-                Err(error) => Err(error),
-            })
-        });
-        drop(to_sums);
-        match sums.join() {
-            Ok(fit) => Ok((written??, fit?)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
+    let written = std::thread::scope(
+        |scope| -> Result<(DirectoryHead, Option<Box<dyn BatchedFit>>)> {
+            let (to_sums, summands) = sync_channel::<Rows>(WAITING);
+            let sums = scope.spawn(move || {
+                let mut add = |rows: Rows| fit.as_mut().map_or(Ok(()), |fit| fit.add(&rows));
+                let added = summands.iter().try_for_each(&mut add);
+                added.map(|()| fit)
+            });
+            let written = made.file.with(|connection| {
+                let mut tables = TableLoad::begin(connection, made.file.path())?;
+                let done = in_order(
+                    usual_threads(),
+                    || batches.next().map(&mut number),
+                    encode,
+                    |encoded| {
+                        let (batch, encoded) = encoded?;
+                        target.replaced.check(&batch.new.names)?;
+                        span = batch.new.names.span;
+                        batch
+                            .new
+                            .rows
+                            .iter()
+                            .for_each(|row| blueprint.count(row.targets, true));
+                        let written = encoded.write(&mut tables, &mut load);
+                        written.map_err(|fault| fault.at(target.path))?;
+                        count += batch.new.names.ids.len() as u64;
+                        if let Some(rows) = batch.rows {
+                            // Where the sums have failed, they say why.
+                            let _ = to_sums.send(rows);
+                        }
+                        let done = bytes.as_ref().map_or(count, PassProgress::bytes_read);
+                        progress.at(done);
+                        Ok::<(), Error>(())
+                    },
+                );
+                Ok(match done {
+                    Ok(()) => Ok(tables.finish()?),
+                    Err(error) => Err(error),
+                })
+            });
+            drop(to_sums);
+            match sums.join() {
+                Ok(fit) => Ok((written??, fit?)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        },
+    );
     let (head, fit) = written?;
     made.head = head;
     made.load = load;
@@ -200,7 +233,11 @@ pub(super) fn write(
     if made.head.rows == 0 {
         return Err(request.source.no_rows());
     }
-    Ok(WrittenRows { draft: made, fit, blueprint })
+    Ok(WrittenRows {
+        draft: made,
+        fit,
+        blueprint,
+    })
 }
 
 /// The model of the rows that were written.
@@ -210,8 +247,16 @@ pub(super) fn finish(
     written: WrittenRows,
     progress: &dyn Progress,
 ) -> Result<(PreparedModel, RowDraft)> {
-    let WrittenRows { draft, fit, blueprint } = written;
-    let ObservedColumns { encoder, mut remarks, .. } = observed;
+    let WrittenRows {
+        draft,
+        fit,
+        blueprint,
+    } = written;
+    let ObservedColumns {
+        encoder,
+        mut remarks,
+        ..
+    } = observed;
     let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     progress.start("fitting", None);
     let model: Model = match fit {
@@ -227,7 +272,13 @@ pub(super) fn finish(
             };
             let stored = StoreRows::by_passes(&draft.file, outline);
             let rows = FeatureRows::new(stored, encoder.as_ref(), &blueprint);
-            watched_fit::fit(&recipe.for_single_change(), &rows, None, "fitting", progress)?
+            watched_fit::fit(
+                &recipe.for_single_change(),
+                &rows,
+                None,
+                "fitting",
+                progress,
+            )?
         }
     };
     remarks.push(format!(

@@ -32,7 +32,9 @@ pub(crate) fn models(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let hidden = path
+            .file_name()
+            .is_none_or(|name| name.to_string_lossy().starts_with('.'));
         if hidden || !path.is_file() {
             continue;
         }
@@ -62,8 +64,14 @@ impl IndexedModel {
     fn at(path: &Path) -> Result<Self> {
         let about = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
         let changed = about.modified().map_err(|cause| Error::io(path, cause))?;
-        let changed = changed.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        Ok(Self { bytes: about.len(), changed, subjects: BTreeSet::new() })
+        let changed = changed
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as u64);
+        Ok(Self {
+            bytes: about.len(),
+            changed,
+            subjects: BTreeSet::new(),
+        })
     }
 
     fn is_of(&self, now: &Self) -> bool {
@@ -95,7 +103,10 @@ pub fn index_folder(folder: &Path) -> Result<IndexReport> {
         let drawn = Hash(*random_bytes::<32>()?);
         write(&key, Zeroizing::new(drawn.to_string()).as_bytes())?;
     }
-    let mut index = SubjectIndex { salt: salt(&key)?, models: BTreeMap::new() };
+    let mut index = SubjectIndex {
+        salt: salt(&key)?,
+        models: BTreeMap::new(),
+    };
     let mut left_out = Vec::new();
     for path in models(folder)? {
         let name = name_of(&path);
@@ -105,8 +116,16 @@ pub fn index_folder(folder: &Path) -> Result<IndexReport> {
         }
     }
     index.save(folder)?;
-    let people: BTreeSet<&Hash> = index.models.values().flat_map(|model| &model.subjects).collect();
-    Ok(IndexReport { models: index.models.len(), subjects: people.len(), left_out })
+    let people: BTreeSet<&Hash> = index
+        .models
+        .values()
+        .flat_map(|model| &model.subjects)
+        .collect();
+    Ok(IndexReport {
+        models: index.models.len(),
+        subjects: people.len(),
+        left_out,
+    })
 }
 
 impl SubjectIndex {
@@ -121,12 +140,16 @@ impl SubjectIndex {
             let what = format!("{} is no index of efface", path.display());
             Error::request(what, "remove it, and make it anew with `efface index DIR`")
         })?;
-        Ok(Some(Self { salt: salt(&folder.join(KEY))?, models }))
+        Ok(Some(Self {
+            salt: salt(&folder.join(KEY))?,
+            models,
+        }))
     }
 
     /// Whether a model has no rows of a person, as far as the index can tell: it knows the file as it is now.
     pub(crate) fn is_without(&self, path: &Path, subject: &str) -> bool {
-        let (Some(known), Ok(now)) = (self.models.get(&name_of(path)), IndexedModel::at(path)) else {
+        let (Some(known), Ok(now)) = (self.models.get(&name_of(path)), IndexedModel::at(path))
+        else {
             return false;
         };
         known.is_of(&now) && !known.subjects.contains(&self.hash(subject))
@@ -153,7 +176,13 @@ impl SubjectIndex {
         }
         model.store.with(|connection| {
             file::rows::each(connection, &manifest.outline(), |_, found| {
-                known.subjects.extend(found.row.subject.as_deref().map(|subject| self.hash(subject)));
+                known.subjects.extend(
+                    found
+                        .row
+                        .subject
+                        .as_deref()
+                        .map(|subject| self.hash(subject)),
+                );
                 Ok(())
             })
         })?;
@@ -161,7 +190,8 @@ impl SubjectIndex {
     }
 
     fn hash(&self, subject: &str) -> Hash {
-        self.salt.commit(CommitmentLabel::Subject, alike(subject).as_bytes())
+        self.salt
+            .commit(CommitmentLabel::Subject, alike(subject).as_bytes())
     }
 
     /// Writes the index down.
@@ -175,7 +205,10 @@ impl SubjectIndex {
 
 /// The name of a model in its folder.
 pub(crate) fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn salt(key: &Path) -> Result<CommitmentSalt> {

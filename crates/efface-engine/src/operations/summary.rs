@@ -33,9 +33,12 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let exports = model.store.with(|connection| copies::count(connection))?;
     let path = model.store.path();
     let encrypted = model.store.key_check()?.is_some();
-    let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
-    let left: LeftBehind =
-        model::left_behind(&manifest, encoder.as_ref(), read_off_rows).into_iter().collect();
+    let file_bytes = std::fs::metadata(path)
+        .map_err(|cause| Error::io(path, cause))?
+        .len();
+    let left: LeftBehind = model::left_behind(&manifest, encoder.as_ref(), read_off_rows)
+        .into_iter()
+        .collect();
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
     let feature_expansion = encoder.as_ref().and_then(Encoder::describe_expansion);
     let features = match &feature_expansion {
@@ -52,7 +55,15 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         ledger,
         waiting,
         network,
-        model: ModelHead { recipe, state, bound, relative_bound, certificate, .. },
+        model:
+            ModelHead {
+                recipe,
+                state,
+                bound,
+                relative_bound,
+                certificate,
+                ..
+            },
         ..
     } = manifest;
     let about = recipe.describe();
@@ -98,7 +109,10 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     })
 }
 
-fn feature_columns(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(String, String, usize)> {
+fn feature_columns(
+    blueprint: &Blueprint,
+    encoder: Option<&Encoder>,
+) -> Vec<(String, String, usize)> {
     match encoder {
         Some(encoder) => encoder.describe_columns(),
         None => match &blueprint.texts {

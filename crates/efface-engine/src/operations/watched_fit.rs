@@ -59,7 +59,8 @@ fn fit_after<T: Send>(
             result
         });
         while is_done.recv_timeout(glance) == Err(RecvTimeoutError::Timeout) {
-            let Some(WorkShare { passes, share }) = seen().filter(|_| began.elapsed() >= patience) else {
+            let Some(WorkShare { passes, share }) = seen().filter(|_| began.elapsed() >= patience)
+            else {
                 continue;
             };
             if share > 0.0 {
@@ -93,7 +94,10 @@ mod tests {
 
     impl Progress for ToldProgress {
         fn start(&self, what: &str, total: Option<u64>) {
-            self.0.lock().unwrap().push(format!("start {what} {total:?}"));
+            self.0
+                .lock()
+                .unwrap()
+                .push(format!("start {what} {total:?}"));
         }
         fn at(&self, done: u64) {
             self.0.lock().unwrap().push(format!("at {done}"));
@@ -107,14 +111,24 @@ mod tests {
     fn a_long_fit_tells_its_passes_and_its_share() {
         let told = ToldProgress::default();
         let (go_on, may_end) = sync_channel::<()>(8);
-        let share = WorkShare { passes: 3, share: 0.25 };
+        let share = WorkShare {
+            passes: 3,
+            share: 0.25,
+        };
         // The work ends once it was looked at: the look itself lets it go on.
         let seen = || {
             let _ = go_on.try_send(());
             Some(share)
         };
         let wait = Duration::from_millis(1);
-        let result = fit_after(Duration::ZERO, wait, move || may_end.recv().is_ok(), seen, "fitting", &told);
+        let result = fit_after(
+            Duration::ZERO,
+            wait,
+            move || may_end.recv().is_ok(),
+            seen,
+            "fitting",
+            &told,
+        );
         assert!(result);
         let told = told.0.into_inner().unwrap();
         assert_eq!(
@@ -126,7 +140,12 @@ mod tests {
     #[test]
     fn a_short_fit_tells_nothing() {
         let told = ToldProgress::default();
-        let seen = || Some(WorkShare { passes: 3, share: 0.25 });
+        let seen = || {
+            Some(WorkShare {
+                passes: 3,
+                share: 0.25,
+            })
+        };
         assert_eq!(fit_after(PATIENCE, GLANCE, || 7, seen, "fitting", &told), 7);
         assert!(told.0.into_inner().unwrap().is_empty());
     }

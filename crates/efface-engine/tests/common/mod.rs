@@ -19,7 +19,9 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -29,7 +31,10 @@ impl Bench {
     pub fn fit(&self, name: &str, request: &FitRequest) -> Engine {
         let path = self.path(name);
         // Tests take the place of one model by another as if there had been none.
-        let request = FitRequest { drop_suppressed: true, ..request.clone() };
+        let request = FitRequest {
+            drop_suppressed: true,
+            ..request.clone()
+        };
         fit(&request, &path, true, &Silent).unwrap();
         Engine::open(&path).unwrap()
     }
@@ -62,10 +67,14 @@ pub const HEADER: &str = "id,who,size,age,colour,words,price,stars\n";
 pub fn lines(count: usize) -> Vec<Line> {
     let mut state = 7_u64;
     let mut next = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let words = ["tall", "green", "old", "noisy", "quiet", "sunny", "damp", "bright"];
+    let words = [
+        "tall", "green", "old", "noisy", "quiet", "sunny", "damp", "bright",
+    ];
     let line = |at: usize| {
         let size = next(1000) as f64 / 10.0;
         let age = 1950 + next(70);
@@ -73,8 +82,12 @@ pub fn lines(count: usize) -> Vec<Line> {
         let text: Vec<&str> = (0..3).map(|_| words[next(8) as usize]).collect();
         let price = 3.0 * size - 0.5 * (age as f64 - 1980.0) + next(100) as f64 / 10.0;
         let id = format!("r{:05x}", (at as u64 * 7919) % 0xfffff);
-        let cells =
-            format!("{id},p{},{size},{age},{colour},{},{price},{}\n", at % 9, text.join(" "), 1 + next(5));
+        let cells = format!(
+            "{id},p{},{size},{age},{colour},{},{price},{}\n",
+            at % 9,
+            text.join(" "),
+            1 + next(5)
+        );
         Line { id, cells }
     };
     (0..count).map(line).collect()
@@ -82,7 +95,9 @@ pub fn lines(count: usize) -> Vec<Line> {
 
 pub fn table<'a>(lines: impl IntoIterator<Item = &'a Line>) -> String {
     let mut text = String::from(HEADER);
-    lines.into_iter().for_each(|line| text.push_str(&line.cells));
+    lines
+        .into_iter()
+        .for_each(|line| text.push_str(&line.cells));
     text
 }
 
@@ -119,10 +134,18 @@ pub fn named(engine: &Engine) -> BTreeMap<String, Vec<f64>> {
     let parameters = engine.parameters().unwrap();
     let mut named: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (table, lines) in parameters.tables {
-        let features = parameters.features.iter().map(|name| format!("{table} {name}"));
+        let features = parameters
+            .features
+            .iter()
+            .map(|name| format!("{table} {name}"));
         named.extend(features.zip(lines));
     }
-    named.extend(parameters.vectors.into_iter().map(|(name, values)| (format!("({name})"), values)));
+    named.extend(
+        parameters
+            .vectors
+            .into_iter()
+            .map(|(name, values)| (format!("({name})"), values)),
+    );
     named
 }
 
@@ -133,14 +156,20 @@ pub fn assert_close(a: &Engine, b: &Engine) {
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
     for (name, values) in &a {
         for (x, y) in values.iter().zip(&b[name]) {
-            assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{name}: {x} and {y}");
+            assert!(
+                (x - y).abs() < 1e-9 * (1.0 + y.abs()),
+                "{name}: {x} and {y}"
+            );
         }
     }
 }
 
 /// A request for these rows by this method.
 pub fn by_method(who: &RowSelection, method: &Method) -> ForgetRequest {
-    ForgetRequest { method: *method, ..ForgetRequest::new(who.clone()) }
+    ForgetRequest {
+        method: *method,
+        ..ForgetRequest::new(who.clone())
+    }
 }
 
 pub fn ids(ids: &[&str]) -> RowSelection {
@@ -160,12 +189,16 @@ pub fn predictions(engine: &Engine, text: &str) -> Vec<Prediction> {
 /// Whether the raw bytes of the file hold this text.
 pub fn holds(path: &Path, text: &str) -> bool {
     let bytes = std::fs::read(path).unwrap();
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }
 
 #[track_caller]
 pub fn fails<T>(result: Result<T, Error>, kind: ErrorKind, message: &str) -> Error {
-    let Err(error) = result else { panic!("no error, where `{message}` was expected") };
+    let Err(error) = result else {
+        panic!("no error, where `{message}` was expected")
+    };
     assert_eq!(error.to_string(), message);
     assert_eq!(error.kind(), kind, "{message}");
     error
@@ -174,15 +207,21 @@ pub fn fails<T>(result: Result<T, Error>, kind: ErrorKind, message: &str) -> Err
 /// The bytes of an array in a model file.
 pub fn part(path: &Path, name: &str) -> Vec<u8> {
     let connection = rusqlite::Connection::open(path).unwrap();
-    let mut statement = connection.prepare("SELECT bytes FROM parts WHERE name = ?1 ORDER BY part").unwrap();
-    let pieces = statement.query_map([name], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let mut statement = connection
+        .prepare("SELECT bytes FROM parts WHERE name = ?1 ORDER BY part")
+        .unwrap();
+    let pieces = statement
+        .query_map([name], |row| row.get::<_, Vec<u8>>(0))
+        .unwrap();
     pieces.flat_map(Result::unwrap).collect()
 }
 
 /// A connection that does not wait for the disk.
 fn hasty(path: &Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(path).unwrap();
-    connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    connection
+        .execute_batch("PRAGMA synchronous = OFF")
+        .unwrap();
     connection
 }
 
@@ -197,7 +236,10 @@ pub fn head_array(path: &Path) -> &'static str {
 pub fn forge(path: &Path, name: &str, bytes: &[u8]) {
     let connection = hasty(path);
     connection
-        .execute("UPDATE parts SET bytes = ?2 WHERE name = ?1", rusqlite::params![name, bytes])
+        .execute(
+            "UPDATE parts SET bytes = ?2 WHERE name = ?1",
+            rusqlite::params![name, bytes],
+        )
         .unwrap();
     drop(connection);
     change_manifest(path, |manifest| {
@@ -218,15 +260,23 @@ pub fn change_manifest(path: &Path, change: impl FnOnce(&mut serde_json::Value))
     let mut manifest: serde_json::Value = serde_json::from_slice(&read("manifest")).unwrap();
     change(&mut manifest);
     let bytes = serde_json::to_vec(&manifest).unwrap();
-    let mut head = LogCheckpoint::parse_unverified(&String::from_utf8(read("checkpoint")).unwrap()).unwrap();
+    let mut head =
+        LogCheckpoint::parse_unverified(&String::from_utf8(read("checkpoint")).unwrap()).unwrap();
     head.extensions = vec![format!("efface state {}", hex(&bytes))];
     let name = path.file_name().unwrap().to_string_lossy();
     let keys = std::fs::read_to_string(path.with_file_name(format!("{name}.key"))).unwrap();
-    let secret = keys.lines().find_map(|line| SecretKey::parse(line).ok()).unwrap();
+    let secret = keys
+        .lines()
+        .find_map(|line| SecretKey::parse(line).ok())
+        .unwrap();
     let note = head.sign(&secret).unwrap();
     let sql = "UPDATE meta SET value = ?2 WHERE key = ?1";
-    connection.execute(sql, rusqlite::params!["manifest", bytes]).unwrap();
-    connection.execute(sql, rusqlite::params!["checkpoint", note.into_bytes()]).unwrap();
+    connection
+        .execute(sql, rusqlite::params!["manifest", bytes])
+        .unwrap();
+    connection
+        .execute(sql, rusqlite::params!["checkpoint", note.into_bytes()])
+        .unwrap();
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -270,6 +320,11 @@ pub fn sound(engine: &Engine) {
         efface_receipt::verify_bytes(&bytes, &KeyRing::from(newest)).unwrap();
     }
     replay.finish(&engine.checkpoint().unwrap()).unwrap();
-    let failed: Vec<_> = engine.verify(Some(&keys)).unwrap().into_iter().filter(|c| !c.passed).collect();
+    let failed: Vec<_> = engine
+        .verify(Some(&keys))
+        .unwrap()
+        .into_iter()
+        .filter(|c| !c.passed)
+        .collect();
     assert!(failed.is_empty(), "{failed:?}");
 }

@@ -1,8 +1,8 @@
 //! Pipelines of steps and models, each with a name.
 
 use efface::features::{
-    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords, TargetEncoding,
-    TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
+    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords,
+    TargetEncoding, TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
 use efface::{BernoulliNb, ComplementNb, LinearSvm, Logistic, PoissonRegression, Softmax};
 use efface_engine::{ClassWeight, FitRequest};
@@ -31,7 +31,10 @@ pub(crate) fn all_steps(request: &mut FitRequest) {
 
 pub(crate) fn numbers(request: &mut FitRequest) {
     request.numeric = vec!["size".into(), "age".into()];
-    request.steps.missing = MissingNumbers::Constant { value: -1.0, indicator: false };
+    request.steps.missing = MissingNumbers::Constant {
+        value: -1.0,
+        indicator: false,
+    };
     request.ignore = vec!["colour".into(), "words".into()];
 }
 
@@ -59,7 +62,10 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
     ("ridge on weights of words", |request| {
         request.text = vec!["words".into()];
         request.words = WordSource::Learned(1000);
-        request.steps.words.weighting = Some(TermWeighting { normalised: false, ..TermWeighting::default() });
+        request.steps.words.weighting = Some(TermWeighting {
+            normalised: false,
+            ..TermWeighting::default()
+        });
     }),
     ("ridge on levels", |request| {
         request.numeric = vec!["size".into()];
@@ -78,7 +84,10 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
     ("naive Bayes on weights", |request| {
         words(request);
         request.targets = vec!["stars".into()];
-        request.steps.words.weighting = Some(TermWeighting { sublinear: true, ..TermWeighting::default() });
+        request.steps.words.weighting = Some(TermWeighting {
+            sublinear: true,
+            ..TermWeighting::default()
+        });
         *request = request.clone().naive_bayes();
     }),
     ("logistic on balanced classes", |request| {
@@ -97,7 +106,10 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
     ("softmax on weighted classes", |request| {
         words(request);
         request.targets = vec!["stars".into()];
-        request.class_weight = Some(ClassWeight::Listed(vec![("1".into(), 3.0), ("3".into(), 0.5)]));
+        request.class_weight = Some(ClassWeight::Listed(vec![
+            ("1".into(), 3.0),
+            ("3".into(), 0.5),
+        ]));
         request.model = Softmax::default().tolerance(1e-10).into();
     }),
     ("naive Bayes on balanced classes", |request| {
@@ -120,49 +132,77 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
     ("ridge on products of everything", |request| {
         all_steps(request);
         request.words = WordSource::Learned(8);
-        request.steps.expansion = FeatureExpansion::Polynomial { degree: 2, interactions: false };
+        request.steps.expansion = FeatureExpansion::Polynomial {
+            degree: 2,
+            interactions: false,
+        };
     }),
     ("logistic on interactions", |request| {
         numbers(request);
         request.ignore = vec!["words".into()];
         request.steps.scale = ColumnScale::Standard;
-        request.steps.expansion = FeatureExpansion::Polynomial { degree: 3, interactions: true };
+        request.steps.expansion = FeatureExpansion::Polynomial {
+            degree: 3,
+            interactions: true,
+        };
         request.targets = vec!["liked".into()];
         request.model = Logistic::default().tolerance(1e-10).into();
     }),
     ("ridge on random waves of everything", |request| {
         all_steps(request);
-        request.steps.expansion = FeatureExpansion::Fourier { features: 20, scale: 3.0, seed: 5 };
+        request.steps.expansion = FeatureExpansion::Fourier {
+            features: 20,
+            scale: 3.0,
+            seed: 5,
+        };
     }),
     ("ridge on principal components", |request| {
         all_steps(request);
-        request.steps.expansion = FeatureExpansion::Components { count: 4, centred: true };
+        request.steps.expansion = FeatureExpansion::Components {
+            count: 4,
+            centred: true,
+        };
     }),
     ("ridge on principal components of numbers", |request| {
         numbers(request);
         request.steps.scale = ColumnScale::Standard;
-        request.steps.expansion = FeatureExpansion::Components { count: 1, centred: true };
+        request.steps.expansion = FeatureExpansion::Components {
+            count: 1,
+            centred: true,
+        };
     }),
     ("logistic on singular vectors", |request| {
         words(request);
-        request.steps.expansion = FeatureExpansion::Components { count: 3, centred: false };
+        request.steps.expansion = FeatureExpansion::Components {
+            count: 3,
+            centred: false,
+        };
         request.targets = vec!["liked".into()];
         request.model = Logistic::default().tolerance(1e-10).into();
     }),
     ("naive Bayes on principal components", |request| {
         numbers(request);
         request.steps.scale = ColumnScale::Standard;
-        request.steps.expansion = FeatureExpansion::Components { count: 2, centred: true };
+        request.steps.expansion = FeatureExpansion::Components {
+            count: 2,
+            centred: true,
+        };
         request.targets = vec!["stars".into()];
         *request = request.clone().naive_bayes();
     }),
     ("ridge on mean targets", |request| {
         numbers(request);
         request.ignore = vec!["words".into()];
-        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 2.0 });
+        request.steps.target_means = Some(TargetEncoding {
+            columns: vec!["colour".into()],
+            smoothing: 2.0,
+        });
     }),
     ("logistic on mean targets alone", |request| {
-        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 2.0 });
+        request.steps.target_means = Some(TargetEncoding {
+            columns: vec!["colour".into()],
+            smoothing: 2.0,
+        });
         request.ignore = ["words", "size", "age"].map(String::from).to_vec();
         request.targets = vec!["liked".into()];
         request.model = Logistic::default().tolerance(1e-10).into();
@@ -171,7 +211,10 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
         numbers(request);
         request.ignore = vec!["words".into()];
         request.steps.scale = ColumnScale::Standard;
-        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 0.0 });
+        request.steps.target_means = Some(TargetEncoding {
+            columns: vec!["colour".into()],
+            smoothing: 0.0,
+        });
         request.targets = vec!["stars".into()];
         request.model = Softmax::default().tolerance(1e-10).into();
     }),
@@ -180,13 +223,16 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
         request.targets = vec!["stars".into()];
         request.model = LinearSvm::new(0.5).into();
     }),
-    ("Poisson regression on standard scores and levels", |request| {
-        numbers(request);
-        request.ignore = vec!["words".into()];
-        request.steps.scale = ColumnScale::Standard;
-        request.targets = vec!["stars".into()];
-        request.model = PoissonRegression::new(0.1).into();
-    }),
+    (
+        "Poisson regression on standard scores and levels",
+        |request| {
+            numbers(request);
+            request.ignore = vec!["words".into()];
+            request.steps.scale = ColumnScale::Standard;
+            request.targets = vec!["stars".into()];
+            request.model = PoissonRegression::new(0.1).into();
+        },
+    ),
     // Every word is a feature, and its smoothing counts them.
     ("naive Bayes on all words", |request| {
         words(request);

@@ -25,7 +25,9 @@ pub(super) enum ColumnKind {
 impl ColumnKind {
     pub(super) fn of(field: &Type) -> Self {
         match field.get_basic_info().logical_type_ref() {
-            Some(LogicalType::Timestamp(kind)) if kind.unit == TimeUnit::NANOS => Self::TimestampNanos,
+            Some(LogicalType::Timestamp(kind)) if kind.unit == TimeUnit::NANOS => {
+                Self::TimestampNanos
+            }
             Some(LogicalType::Time(kind)) if kind.unit == TimeUnit::NANOS => Self::TimeNanos,
             Some(LogicalType::Uuid) => Self::Uuid,
             _ => Self::Plain,
@@ -77,7 +79,9 @@ fn decimal(value: &Decimal) -> Option<Cell> {
     let mut wide = [sign; 16];
     wide[16 - (bytes.len() - spare)..].copy_from_slice(&bytes[spare..]);
     let units = i128::from_be_bytes(wide);
-    let scale = usize::try_from(value.scale()).ok().filter(|&scale| scale <= 38)?;
+    let scale = usize::try_from(value.scale())
+        .ok()
+        .filter(|&scale| scale <= 38)?;
     let digits = format!("{:0>width$}", units.unsigned_abs(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let minus = if units < 0 { "-" } else { "" };
@@ -129,7 +133,11 @@ fn time(units: i64, digits: usize) -> String {
     let hour = seconds.div_euclid(3_600);
     let minute = seconds.rem_euclid(3_600) / 60;
     let clock = format!("{hour:02}:{minute:02}:{:02}", seconds.rem_euclid(60));
-    if fraction == 0 { clock } else { format!("{clock}.{fraction:0digits$}") }
+    if fraction == 0 {
+        clock
+    } else {
+        format!("{clock}.{fraction:0digits$}")
+    }
 }
 
 /// Date and time, from units of 10^-digits seconds since 1970-01-01.
@@ -142,7 +150,11 @@ fn timestamp(units: i64, digits: usize) -> String {
         } else {
             1_000_000_000
         };
-    format!("{}T{}", date(units.div_euclid(day)), time(units.rem_euclid(day), digits))
+    format!(
+        "{}T{}",
+        date(units.div_euclid(day)),
+        time(units.rem_euclid(day), digits)
+    )
 }
 
 #[cfg(test)]
@@ -154,7 +166,10 @@ mod tests {
     fn dates_and_times() {
         assert_eq!(timestamp(0, 3), "1970-01-01T00:00:00");
         assert_eq!(timestamp(951_782_400_000, 3), "2000-02-29T00:00:00");
-        assert_eq!(timestamp(1_709_251_199_250_000, 6), "2024-02-29T23:59:59.250000");
+        assert_eq!(
+            timestamp(1_709_251_199_250_000, 6),
+            "2024-02-29T23:59:59.250000"
+        );
         assert_eq!(timestamp(-1, 9), "1969-12-31T23:59:59.999999999");
         assert_eq!(timestamp(-2_208_988_800_000, 3), "1900-01-01T00:00:00");
         for units in [i64::MIN, i64::MAX] {
@@ -167,18 +182,39 @@ mod tests {
 
     #[test]
     fn decimals_are_exact_or_text() {
-        assert_eq!(decimal(&Decimal::from_i32(-1_205, 9, 2)), Some(Cell::Number(-12.05)));
-        assert_eq!(decimal(&Decimal::from_i64(7, 9, 3)), Some(Cell::Number(0.007)));
+        assert_eq!(
+            decimal(&Decimal::from_i32(-1_205, 9, 2)),
+            Some(Cell::Number(-12.05))
+        );
+        assert_eq!(
+            decimal(&Decimal::from_i64(7, 9, 3)),
+            Some(Cell::Number(0.007))
+        );
         let wide = Decimal::from_i64(-90_071_992_547_409_931, 18, 1);
-        assert_eq!(decimal(&wide), Some(Cell::Text("-9007199254740993.1".into())));
-        assert_eq!(decimal(&Decimal::from_bytes(vec![1; 17].into(), 38, 0)), None);
-        assert_eq!(decimal(&Decimal::from_bytes(vec![0xff; 20].into(), 38, 0)), Some(Cell::Number(-1.0)));
-        assert_eq!(decimal(&Decimal::from_bytes(Vec::new().into(), 38, 0)), Some(Cell::Number(0.0)));
+        assert_eq!(
+            decimal(&wide),
+            Some(Cell::Text("-9007199254740993.1".into()))
+        );
+        assert_eq!(
+            decimal(&Decimal::from_bytes(vec![1; 17].into(), 38, 0)),
+            None
+        );
+        assert_eq!(
+            decimal(&Decimal::from_bytes(vec![0xff; 20].into(), 38, 0)),
+            Some(Cell::Number(-1.0))
+        );
+        assert_eq!(
+            decimal(&Decimal::from_bytes(Vec::new().into(), 38, 0)),
+            Some(Cell::Number(0.0))
+        );
     }
 
     #[test]
     fn identifiers_are_not_rounded() {
-        assert_eq!(ColumnKind::Plain.cell(Field::Long(1 << 53)), Some(Cell::Number(9_007_199_254_740_992.0)));
+        assert_eq!(
+            ColumnKind::Plain.cell(Field::Long(1 << 53)),
+            Some(Cell::Number(9_007_199_254_740_992.0))
+        );
         let beyond = ColumnKind::Plain.cell(Field::ULong((1 << 53) + 1));
         assert_eq!(beyond, Some(Cell::Text("9007199254740993".into())));
         let uuid = Field::Bytes((0..16).collect::<Vec<u8>>().into());

@@ -20,7 +20,10 @@ pub(super) struct TableColumn {
 
 impl TableColumn {
     pub(super) fn new(field: &Type, about: &ColumnDescPtr) -> Self {
-        Self { kind: ColumnKind::of(field), about: Arc::clone(about) }
+        Self {
+            kind: ColumnKind::of(field),
+            about: Arc::clone(about),
+        }
     }
 }
 
@@ -49,7 +52,9 @@ impl OpenColumn {
             ColumnReader::Int96ColumnReader(reader) => ColumnValues::Int96(decode(reader, rows)?),
             ColumnReader::FloatColumnReader(reader) => ColumnValues::Float(decode(reader, rows)?),
             ColumnReader::DoubleColumnReader(reader) => ColumnValues::Double(decode(reader, rows)?),
-            ColumnReader::ByteArrayColumnReader(reader) => ColumnValues::Bytes(decode(reader, rows)?),
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                ColumnValues::Bytes(decode(reader, rows)?)
+            }
             ColumnReader::FixedLenByteArrayColumnReader(reader) => {
                 ColumnValues::FixedBytes(decode(reader, rows)?)
             }
@@ -87,9 +92,15 @@ fn decode<T: DataType>(
         || (!levels.is_empty() && levels.len() != rows)
         || (levels.is_empty() && values.len() != rows)
     {
-        return Err(ParquetError::General("a column ends before its rows".into()));
+        return Err(ParquetError::General(
+            "a column ends before its rows".into(),
+        ));
     }
-    Ok(SparseValues { values, levels, next: 0 })
+    Ok(SparseValues {
+        values,
+        levels,
+        next: 0,
+    })
 }
 
 impl<T> SparseValues<T> {
@@ -110,19 +121,35 @@ impl ColumnValues {
         let field = match self {
             // The commonest of all, without a detour.
             Self::Double(values) => {
-                return Ok(Some(values.take(row).map_or(Cell::Missing, |value| Cell::Number(*value))));
+                return Ok(Some(
+                    values
+                        .take(row)
+                        .map_or(Cell::Missing, |value| Cell::Number(*value)),
+                ));
             }
-            Self::Float(values) => values.take(row).map(|value| Field::convert_float(about, *value)),
-            Self::Bool(values) => values.take(row).map(|value| Field::convert_bool(about, *value)),
-            Self::Int32(values) => values.take(row).map(|value| Field::convert_int32(about, *value)),
-            Self::Int64(values) => values.take(row).map(|value| Field::convert_int64(about, *value)),
-            Self::Int96(values) => values.take(row).map(|value| Field::convert_int96(about, *value)),
-            Self::Bytes(values) => {
-                values.take(row).map(|value| Field::convert_byte_array(about, value.clone())).transpose()?
-            }
+            Self::Float(values) => values
+                .take(row)
+                .map(|value| Field::convert_float(about, *value)),
+            Self::Bool(values) => values
+                .take(row)
+                .map(|value| Field::convert_bool(about, *value)),
+            Self::Int32(values) => values
+                .take(row)
+                .map(|value| Field::convert_int32(about, *value)),
+            Self::Int64(values) => values
+                .take(row)
+                .map(|value| Field::convert_int64(about, *value)),
+            Self::Int96(values) => values
+                .take(row)
+                .map(|value| Field::convert_int96(about, *value)),
+            Self::Bytes(values) => values
+                .take(row)
+                .map(|value| Field::convert_byte_array(about, value.clone()))
+                .transpose()?,
             Self::FixedBytes(values) => {
-                let convert =
-                    |value: &FixedLenByteArray| Field::convert_byte_array(about, value.clone().into());
+                let convert = |value: &FixedLenByteArray| {
+                    Field::convert_byte_array(about, value.clone().into())
+                };
                 values.take(row).map(convert).transpose()?
             }
         };
@@ -147,7 +174,13 @@ impl ColumnBatch {
         before: u64,
         rows: usize,
     ) -> Self {
-        Self { columns, values, before, rows, next: 0 }
+        Self {
+            columns,
+            values,
+            before,
+            rows,
+            next: 0,
+        }
     }
 
     /// Reads the next row; false behind the last.

@@ -32,7 +32,9 @@ pub(super) static PAGE: FieldShape = Struct(&[
     Struct(&[Integer, Integer, Integer, Integer, Passed]),
     Struct(&[]),
     Struct(&[Integer, Integer, Boolean]),
-    Struct(&[Integer, Integer, Integer, Integer, Integer, Integer, Boolean, Passed]),
+    Struct(&[
+        Integer, Integer, Integer, Integer, Integer, Integer, Boolean, Passed,
+    ]),
 ]);
 
 /// The footer of a file.
@@ -48,8 +50,18 @@ pub(super) static FOOTER: FieldShape = Struct(&[
     Passed,
 ]);
 
-static SCHEMA_ELEMENT: FieldShape =
-    Struct(&[Integer, Integer, Integer, Binary, Integer, Integer, Integer, Integer, Integer, LOGICAL_TYPE]);
+static SCHEMA_ELEMENT: FieldShape = Struct(&[
+    Integer,
+    Integer,
+    Integer,
+    Binary,
+    Integer,
+    Integer,
+    Integer,
+    Integer,
+    Integer,
+    LOGICAL_TYPE,
+]);
 
 const TIME: FieldShape = Struct(&[Boolean, Struct(&[MARK, MARK, MARK])]);
 
@@ -75,7 +87,9 @@ const LOGICAL_TYPE: FieldShape = Struct(&[
 ]);
 
 static ROW_GROUP: FieldShape = Struct(&[
-    List(&Struct(&[Binary, Integer, COLUMN, Integer, Integer, Integer, Integer, Passed, Passed])),
+    List(&Struct(&[
+        Binary, Integer, COLUMN, Integer, Integer, Integer, Integer, Passed, Passed,
+    ])),
     Integer,
     Integer,
     List(&Struct(&[Integer, Boolean, Boolean])),
@@ -104,6 +118,10 @@ const COLUMN: FieldShape = Struct(&[
     Struct(&[BOUNDING_BOX, List(&Integer)]),
 ]);
 
-const STATISTICS: FieldShape = Struct(&[Binary, Binary, Integer, Integer, Binary, Binary, Boolean, Boolean]);
+const STATISTICS: FieldShape = Struct(&[
+    Binary, Binary, Integer, Integer, Binary, Binary, Boolean, Boolean,
+]);
 
-const BOUNDING_BOX: FieldShape = Struct(&[Double, Double, Double, Double, Double, Double, Double, Double]);
+const BOUNDING_BOX: FieldShape = Struct(&[
+    Double, Double, Double, Double, Double, Double, Double, Double,
+]);

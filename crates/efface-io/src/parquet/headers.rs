@@ -104,7 +104,9 @@ pub(super) fn check_pages(
                 found = known(&window, window_start);
             }
         }
-        let Some(page) = found else { return Ok(Err(PageFault::Header)) };
+        let Some(page) = found else {
+            return Ok(Err(PageFault::Header));
+        };
         if page.unpacked > memory {
             return Ok(Err(PageFault::Large));
         }
@@ -112,7 +114,11 @@ pub(super) fn check_pages(
         // The decoder would go on reading behind the column, or make room for values that cannot be there.
         if at > end
             || page.values > page.unpacked.saturating_mul(8)
-            || page.unpacked > page.packed.saturating_mul(MOST_PACKED).saturating_add(WINDOW)
+            || page.unpacked
+                > page
+                    .packed
+                    .saturating_mul(MOST_PACKED)
+                    .saturating_add(WINDOW)
         {
             return Ok(Err(PageFault::Header));
         }
@@ -130,7 +136,10 @@ struct HeaderWalk<'a> {
 
 impl<'a> HeaderWalk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, elements: bytes.len() }
+        Self {
+            rest: bytes,
+            elements: bytes.len(),
+        }
     }
 
     /// Reads the header of a page: field 2 is its size as it is unpacked, field 3 the size that it has in the file.
@@ -143,13 +152,20 @@ impl<'a> HeaderWalk<'a> {
         while let Some(kind) = self.next_field(&mut field)? {
             match field {
                 7 if kind == STRUCT => values = self.dictionary_values()?,
-                2 | 3 if INTEGERS.contains(&kind) => sizes[usize::from(field == 3)] = Some(self.size()?),
+                2 | 3 if INTEGERS.contains(&kind) => {
+                    sizes[usize::from(field == 3)] = Some(self.size()?)
+                }
                 _ => self.value(kind, DEPTH)?,
             }
         }
         let [unpacked, packed] = sizes;
         let header = (bytes - self.rest.len()) as u64;
-        Some(PageSize { header, unpacked: unpacked?, packed: packed?, values })
+        Some(PageSize {
+            header,
+            unpacked: unpacked?,
+            packed: packed?,
+            values,
+        })
     }
 
     /// Reads the header of a dictionary, whose field 1 is the number of its values.
@@ -184,8 +200,12 @@ impl<'a> HeaderWalk<'a> {
             FieldShape::Struct(fields) if kind == STRUCT => {
                 let mut field = 0_i16;
                 while let Some(kind) = self.next_field(&mut field)? {
-                    let place = usize::try_from(field).ok().and_then(|number| number.checked_sub(1));
-                    let shape = place.and_then(|place| fields.get(place)).unwrap_or(&FieldShape::Passed);
+                    let place = usize::try_from(field)
+                        .ok()
+                        .and_then(|number| number.checked_sub(1));
+                    let shape = place
+                        .and_then(|place| fields.get(place))
+                        .unwrap_or(&FieldShape::Passed);
                     self.shaped(shape, kind)?;
                 }
                 Some(())
@@ -204,7 +224,11 @@ impl<'a> HeaderWalk<'a> {
     fn list_header(&mut self) -> Option<(u64, u8)> {
         let header = self.byte()?;
         let short = header >> 4;
-        let count = if short == 15 { self.number()? } else { u64::from(short) };
+        let count = if short == 15 {
+            self.number()?
+        } else {
+            u64::from(short)
+        };
         Some((count, header & 0x0f))
     }
 
@@ -348,7 +372,11 @@ mod tests {
             // Field 65,540, of which the decoder sees 4.
             (&[0x08, 0x88, 0x80, 0x08, 0x00, 0x00], false),
         ] {
-            assert_eq!(footer_is_bounded(&mut file(footer)).unwrap(), bounded, "{footer:?}");
+            assert_eq!(
+                footer_is_bounded(&mut file(footer)).unwrap(),
+                bounded,
+                "{footer:?}"
+            );
         }
     }
 
@@ -358,31 +386,63 @@ mod tests {
         let page = |packed: u8| [0x15, 0x00, 0x15, 40, 0x15, packed * 2, 0x00];
         let two = [&page(3)[..], b"abc", &page(0)].concat();
         let check = |bytes: &[u8], memory: u64| {
-            check_pages(&mut Cursor::new(bytes.to_vec()), 0, bytes.len() as u64, memory).unwrap()
+            check_pages(
+                &mut Cursor::new(bytes.to_vec()),
+                0,
+                bytes.len() as u64,
+                memory,
+            )
+            .unwrap()
         };
         assert_eq!(check(&two, 20), Ok(()));
         assert_eq!(check(&two, 19), Err(PageFault::Large));
         // A list of 2^31 - 1 booleans in field 9 of the second page.
-        let busy = [0x15, 0x00, 0x15, 40, 0x15, 0, 0x69, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0x00];
-        assert_eq!(check(&[&page(3)[..], b"abc", &busy].concat(), 20), Err(PageFault::Header));
+        let busy = [
+            0x15, 0x00, 0x15, 40, 0x15, 0, 0x69, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0x00,
+        ];
+        assert_eq!(
+            check(&[&page(3)[..], b"abc", &busy].concat(), 20),
+            Err(PageFault::Header)
+        );
         // No size, a negative one, and an end in the middle.
         assert_eq!(check(&[0x15, 0x00, 0x00], 20), Err(PageFault::Header));
-        assert_eq!(check(&[0x15, 0x00, 0x15, 40, 0x15, 1, 0x00], 20), Err(PageFault::Header));
+        assert_eq!(
+            check(&[0x15, 0x00, 0x15, 40, 0x15, 1, 0x00], 20),
+            Err(PageFault::Header)
+        );
         assert_eq!(check(&page(0)[..5], 20), Err(PageFault::Header));
         // A page that ends behind the column, and one that unpacks to more than any codec packs.
-        assert_eq!(check(&[&page(3)[..], b"ab"].concat(), 20), Err(PageFault::Header));
-        let vast = [0x15, 0x00, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 2, 0x00, 7];
+        assert_eq!(
+            check(&[&page(3)[..], b"ab"].concat(), 20),
+            Err(PageFault::Header)
+        );
+        let vast = [
+            0x15, 0x00, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 2, 0x00, 7,
+        ];
         assert_eq!(check(&vast, u64::MAX), Err(PageFault::Header));
         // Field 8, which is a struct, as an integer: the decoder would read a struct all the same.
-        assert_eq!(check(&[0x15, 0x00, 0x15, 40, 0x15, 0, 0x55, 0x02, 0x00], 20), Err(PageFault::Header));
+        assert_eq!(
+            check(&[0x15, 0x00, 0x15, 40, 0x15, 0, 0x55, 0x02, 0x00], 20),
+            Err(PageFault::Header)
+        );
         // A dictionary of 2^31 - 1 values in 20 bytes, and one of 3.
         let dictionary = |values: &[u8]| {
-            [&[0x15, 0x04, 0x15, 40, 0x15, 0, 0x4c, 0x15][..], values, &[0x15, 0, 0x00, 0x00]].concat()
+            [
+                &[0x15, 0x04, 0x15, 40, 0x15, 0, 0x4c, 0x15][..],
+                values,
+                &[0x15, 0, 0x00, 0x00],
+            ]
+            .concat()
         };
-        assert_eq!(check(&dictionary(&[0xfe, 0xff, 0xff, 0xff, 0x0f]), 20), Err(PageFault::Header));
+        assert_eq!(
+            check(&dictionary(&[0xfe, 0xff, 0xff, 0xff, 0x0f]), 20),
+            Err(PageFault::Header)
+        );
         assert_eq!(check(&dictionary(&[6]), 20), Ok(()));
         // Many pages, more than are read at once.
-        let many: Vec<u8> = (0..20_000).flat_map(|_| [&page(2)[..], b"ab"].concat()).collect();
+        let many: Vec<u8> = (0..20_000)
+            .flat_map(|_| [&page(2)[..], b"ab"].concat())
+            .collect();
         assert_eq!(check(&many, 20), Ok(()));
     }
 

@@ -79,9 +79,9 @@ impl ParquetReader {
         let opened = guard(|| {
             Ok(match &input.origin {
                 InputOrigin::File(_) => boxed(SerializedFileReader::new(input.open_file()?)),
-                InputOrigin::Memory(bytes) => {
-                    boxed(SerializedFileReader::new(Bytes::from_owner(Arc::clone(bytes))))
-                }
+                InputOrigin::Memory(bytes) => boxed(SerializedFileReader::new(Bytes::from_owner(
+                    Arc::clone(bytes),
+                ))),
                 InputOrigin::Stream(_) => return Err(input.fault(ReadFault::NotParquet)),
             })
         });
@@ -92,18 +92,35 @@ impl ParquetReader {
             None => return Err(input.fault(ReadFault::NotParquet)),
         };
 
-        let fields = file.metadata().file_metadata().schema_descr().root_schema().get_fields().to_vec();
+        let fields = file
+            .metadata()
+            .file_metadata()
+            .schema_descr()
+            .root_schema()
+            .get_fields()
+            .to_vec();
         let columns: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
         input.check_names(&columns, 1)?;
         for field in &fields {
             check_column(field).map_err(|fault| input.fault(fault))?;
         }
-        let total = check_footer(file.metadata(), &columns, input.progress.size(), input.limits.memory);
+        let total = check_footer(
+            file.metadata(),
+            &columns,
+            input.progress.size(),
+            input.limits.memory,
+        );
         let total = total.map_err(|fault| input.fault(fault))?;
         let limit = input.limits.memory;
-        for chunk in file.metadata().row_groups().iter().flat_map(|group| group.columns()) {
+        for chunk in file
+            .metadata()
+            .row_groups()
+            .iter()
+            .flat_map(|group| group.columns())
+        {
             let (start, length) = chunk.byte_range();
-            let checked = headers::check_pages(&mut plain, start, length, limit).map_err(unreadable)?;
+            let checked =
+                headers::check_pages(&mut plain, start, length, limit).map_err(unreadable)?;
             checked.map_err(|fault| {
                 input.fault(match fault {
                     PageFault::Header => ReadFault::BrokenParquet { row: 0 },
@@ -112,11 +129,16 @@ impl ParquetReader {
             })?;
         }
         let schema = file.metadata().file_metadata().schema_descr();
-        let described =
-            fields.iter().zip(schema.columns()).map(|(field, about)| TableColumn::new(field, about));
+        let described = fields
+            .iter()
+            .zip(schema.columns())
+            .map(|(field, about)| TableColumn::new(field, about));
         let file = OpenFile {
             columns: described.collect(),
-            file: CheckedFile { file, memory: limit },
+            file: CheckedFile {
+                file,
+                memory: limit,
+            },
             next_group: 0,
             open: Vec::new(),
             left: 0,
@@ -124,26 +146,52 @@ impl ParquetReader {
             row: 0,
             total,
         };
-        Ok((columns, Self { input: input.clone(), file: Some(file), batch: None }))
+        Ok((
+            columns,
+            Self {
+                input: input.clone(),
+                file: Some(file),
+                batch: None,
+            },
+        ))
     }
 
     /// The rows of a batch alone.
     pub(crate) fn of_batch(input: &SourceInput, batch: ColumnBatch) -> Self {
-        Self { input: input.clone(), file: None, batch: Some(batch) }
+        Self {
+            input: input.clone(),
+            file: None,
+            batch: Some(batch),
+        }
     }
 
     /// Decodes the next rows of all columns.
     pub(crate) fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
-        let Self { input, file: Some(file), .. } = self else { return Ok(None) };
+        let Self {
+            input,
+            file: Some(file),
+            ..
+        } = self
+        else {
+            return Ok(None);
+        };
         let before = file.row;
         match guard(|| file.next_batch()) {
             Some(Ok(batch)) => {
                 let size = input.progress.size();
                 let share = u128::from(size) * u128::from(file.row) / u128::from(file.total.max(1));
-                input.progress.set(if batch.is_none() { size } else { u64::try_from(share).unwrap_or(size) });
+                input.progress.set(if batch.is_none() {
+                    size
+                } else {
+                    u64::try_from(share).unwrap_or(size)
+                });
                 Ok(batch)
             }
-            Some(Err(error)) => Err(broken(input, &error, ReadFault::BrokenParquet { row: before })),
+            Some(Err(error)) => Err(broken(
+                input,
+                &error,
+                ReadFault::BrokenParquet { row: before },
+            )),
             None => Err(input.fault(ReadFault::BrokenParquet { row: before })),
         }
     }
@@ -155,12 +203,16 @@ impl ParquetReader {
                     Some(Ok(true)) => return Ok(true),
                     Some(Ok(false)) => self.batch = None,
                     Some(Err(ColumnFault::NotUtf8 { column })) => {
-                        let fault =
-                            ReadFault::NotUtf8 { line: record.line, column: columns.get(column).cloned() };
+                        let fault = ReadFault::NotUtf8 {
+                            line: record.line,
+                            column: columns.get(column).cloned(),
+                        };
                         return Err(self.input.fault(fault));
                     }
                     Some(Err(ColumnFault::Broken)) | None => {
-                        return Err(self.input.fault(ReadFault::BrokenParquet { row: record.line - 1 }));
+                        return Err(self.input.fault(ReadFault::BrokenParquet {
+                            row: record.line - 1,
+                        }));
                     }
                 }
             }
@@ -187,11 +239,15 @@ impl OpenFile {
             self.batch_rows = (BATCH_BYTES.saturating_mul(self.left) / bytes).clamp(1, BATCH_ROWS);
             self.open.clear();
             for at in 0..self.columns.len() {
-                self.open.push(OpenColumn::new(group.get_column_reader(at)?));
+                self.open
+                    .push(OpenColumn::new(group.get_column_reader(at)?));
             }
         }
         let rows = self.left.min(self.batch_rows);
-        let decoded = self.open.iter_mut().map(|column| column.decode(rows as usize));
+        let decoded = self
+            .open
+            .iter_mut()
+            .map(|column| column.decode(rows as usize));
         let values = decoded.collect::<std::result::Result<Vec<_>, ParquetError>>()?;
         let batch = ColumnBatch::new(Arc::clone(&self.columns), values, self.row, rows as usize);
         self.left -= rows;
@@ -232,14 +288,21 @@ fn boxed<F: FileReader + 'static>(
 /// The decoder's own words may hold bytes of the row, so only an error of the operating system is passed on.
 fn broken(input: &SourceInput, error: &ParquetError, otherwise: ReadFault) -> Error {
     let code = match error {
-        ParquetError::External(cause) => {
-            cause.downcast_ref::<std::io::Error>().and_then(|e| e.raw_os_error())
-        }
+        ParquetError::External(cause) => cause
+            .downcast_ref::<std::io::Error>()
+            .and_then(|e| e.raw_os_error()),
         _ => None,
     };
-    let line = if let ReadFault::BrokenParquet { row } = otherwise { row } else { 0 };
+    let line = if let ReadFault::BrokenParquet { row } = otherwise {
+        row
+    } else {
+        0
+    };
     match code {
-        Some(code) => input.fault(ReadFault::Read { line, cause: std::io::Error::from_raw_os_error(code) }),
+        Some(code) => input.fault(ReadFault::Read {
+            line,
+            cause: std::io::Error::from_raw_os_error(code),
+        }),
         None => input.fault(otherwise),
     }
 }
@@ -248,7 +311,8 @@ fn broken(input: &SourceInput, error: &ParquetError, otherwise: ReadFault) -> Er
 fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
     let info = field.get_basic_info();
     let column = || field.name().to_owned();
-    if !field.is_primitive() || !info.has_repetition() || info.repetition() == Repetition::REPEATED {
+    if !field.is_primitive() || !info.has_repetition() || info.repetition() == Repetition::REPEATED
+    {
         return Err(ReadFault::NestedColumn { column: column() });
     }
     use ConvertedType as C;
@@ -278,7 +342,10 @@ fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
                 | C::DECIMAL
         ),
         Physical::BYTE_ARRAY => {
-            matches!(converted, C::NONE | C::UTF8 | C::ENUM | C::JSON | C::DECIMAL)
+            matches!(
+                converted,
+                C::NONE | C::UTF8 | C::ENUM | C::JSON | C::DECIMAL
+            )
         }
         Physical::FIXED_LEN_BYTE_ARRAY => matches!(converted, C::NONE | C::DECIMAL),
         Physical::BOOLEAN | Physical::INT96 | Physical::FLOAT | Physical::DOUBLE => true,
@@ -287,7 +354,10 @@ fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
         return Ok(());
     }
     let what = format!("the type {converted} over {}", field.get_physical_type());
-    Err(ReadFault::UnsupportedColumn { column: column(), what })
+    Err(ReadFault::UnsupportedColumn {
+        column: column(),
+        what,
+    })
 }
 
 /// Refuses row groups that point outside the file, do not hold one value a row, unpack to more than memory should
@@ -310,11 +380,17 @@ fn check_footer(
                 return Err(ReadFault::NotParquet);
             }
             if u64::try_from(chunk.uncompressed_size()).map_or(true, |unpacked| unpacked > memory) {
-                return Err(ReadFault::TooMuchMemory { line: total, limit: memory });
+                return Err(ReadFault::TooMuchMemory {
+                    line: total,
+                    limit: memory,
+                });
             }
             if let codec @ (Compression::LZO | Compression::BROTLI(_)) = chunk.compression() {
                 let what = format!("the codec {codec}");
-                return Err(ReadFault::UnsupportedColumn { column: column.clone(), what });
+                return Err(ReadFault::UnsupportedColumn {
+                    column: column.clone(),
+                    what,
+                });
             }
         }
     }
@@ -322,7 +398,9 @@ fn check_footer(
 }
 
 fn lies_inside(chunk: &ColumnChunkMetaData, size: u64) -> bool {
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let start = chunk
+        .dictionary_page_offset()
+        .unwrap_or(chunk.data_page_offset());
     match (u64::try_from(start), u64::try_from(chunk.compressed_size())) {
         (Ok(start), Ok(length)) => start.checked_add(length).is_some_and(|end| end <= size),
         _ => false,

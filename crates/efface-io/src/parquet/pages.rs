@@ -46,7 +46,10 @@ impl FileReader for CheckedFile {
     }
 
     fn get_row_group(&self, group: usize) -> Result<Box<dyn RowGroupReader + '_>> {
-        Ok(Box::new(CheckedGroup { group: self.file.get_row_group(group)?, memory: self.memory }))
+        Ok(Box::new(CheckedGroup {
+            group: self.file.get_row_group(group)?,
+            memory: self.memory,
+        }))
     }
 
     fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
@@ -65,8 +68,17 @@ impl RowGroupReader for CheckedGroup<'_> {
 
     fn get_column_page_reader(&self, column: usize) -> Result<Box<dyn PageReader>> {
         let pages = self.group.get_column_page_reader(column)?;
-        let optional = self.metadata().column(column).column_descr().max_def_level() > 0;
-        Ok(Box::new(CheckedPages { pages, optional, memory: self.memory }))
+        let optional = self
+            .metadata()
+            .column(column)
+            .column_descr()
+            .max_def_level()
+            > 0;
+        Ok(Box::new(CheckedPages {
+            pages,
+            optional,
+            memory: self.memory,
+        }))
     }
 
     fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
@@ -90,9 +102,9 @@ impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         match page {
-            Some(page) if !self.lengths_fit(&page) => {
-                Err(ParquetError::General("a page announces more lengths than values".to_owned()))
-            }
+            Some(page) if !self.lengths_fit(&page) => Err(ParquetError::General(
+                "a page announces more lengths than values".to_owned(),
+            )),
             page => Ok(page),
         }
     }
@@ -118,7 +130,9 @@ impl CheckedPages {
         if most.saturating_mul(LENGTH_BYTES) > self.memory {
             return false;
         }
-        let Some(mut values) = self.values(page) else { return false };
+        let Some(mut values) = self.values(page) else {
+            return false;
+        };
         (0..lists).all(|_| pass_lengths(&mut values, most).is_some())
     }
 
@@ -127,15 +141,21 @@ impl CheckedPages {
         let skipped = match page {
             Page::DictionaryPage { .. } => 0,
             Page::DataPage { .. } if !self.optional => 0,
-            Page::DataPage { buf, def_level_encoding: Encoding::RLE, .. } => {
+            Page::DataPage {
+                buf,
+                def_level_encoding: Encoding::RLE,
+                ..
+            } => {
                 let length = u32::from_le_bytes(*buf.first_chunk()?);
                 usize::try_from(length).ok()?.checked_add(4)?
             }
             // One bit a value.
             Page::DataPage { num_values, .. } => usize::try_from(num_values.div_ceil(8)).ok()?,
-            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
-                usize::try_from(def_levels_byte_len.checked_add(*rep_levels_byte_len)?).ok()?
-            }
+            Page::DataPageV2 {
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => usize::try_from(def_levels_byte_len.checked_add(*rep_levels_byte_len)?).ok()?,
         };
         page.buffer().get(skipped..)
     }
@@ -178,7 +198,14 @@ mod tests {
     #[test]
     fn a_list_with_more_lengths_than_values_is_refused() {
         // Blocks of 128 in four parts, then the number of lengths, the first of them, and one block: no bits for any difference.
-        let list = |count: &[u8]| [&[0x80, 0x01, 0x04][..], count, &[0x06, 0x00, 0, 0, 0, 0, b'a']].concat();
+        let list = |count: &[u8]| {
+            [
+                &[0x80, 0x01, 0x04][..],
+                count,
+                &[0x06, 0x00, 0, 0, 0, 0, b'a'],
+            ]
+            .concat()
+        };
         let rest = |bytes: &[u8], most: u64| {
             let mut rest = bytes;
             pass_lengths(&mut rest, most).map(|()| rest.to_vec())
@@ -186,9 +213,15 @@ mod tests {
         assert_eq!(rest(&list(&[3]), 3), Some(b"a".to_vec()));
         assert_eq!(rest(&list(&[3]), 2), None);
         // 17,985,175,551 lengths.
-        assert_eq!(rest(&list(&[0xff, 0xff, 0x81, 0x80, 0x43]), u64::from(u32::MAX)), None);
+        assert_eq!(
+            rest(&list(&[0xff, 0xff, 0x81, 0x80, 0x43]), u64::from(u32::MAX)),
+            None
+        );
         // One length needs no block; parts of no or of a wrong size are none.
-        assert_eq!(rest(&[0x80, 0x01, 0x04, 1, 0x06, b'a'], 3), Some(b"a".to_vec()));
+        assert_eq!(
+            rest(&[0x80, 0x01, 0x04, 1, 0x06, b'a'], 3),
+            Some(b"a".to_vec())
+        );
         assert_eq!(rest(&[0x80, 0x01, 0x00, 3, 0x06, 0], 3), None);
         assert_eq!(rest(&[0x00, 0x04, 3, 0x06, 0, 0], 3), None);
         assert_eq!(rest(&[0x80, 0x01, 0x08, 3, 0x06, 0], 3), None);

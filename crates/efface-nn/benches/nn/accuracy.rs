@@ -35,14 +35,24 @@ pub(crate) fn run(data: &str, first: u64, seeds: u64, threads: usize) {
     );
     each(
         &Corpus::bbc(data),
-        ("BBC news", "BiLSTM, 96 a direction", EncoderSettings::bilstm(96), 250),
+        (
+            "BBC news",
+            "BiLSTM, 96 a direction",
+            EncoderSettings::bilstm(96),
+            250,
+        ),
         data,
         first..first + seeds,
         threads,
     );
     each(
         &Corpus::agnews(data),
-        ("AG News", "six layers of 64", EncoderSettings::stacked(64, 6), 100),
+        (
+            "AG News",
+            "six layers of 64",
+            EncoderSettings::stacked(64, 6),
+            100,
+        ),
         data,
         first..first + seeds,
         threads,
@@ -62,13 +72,27 @@ fn each(
     for seed in seeds {
         let (test, train) = corpus.split(seed);
         let rows = corpus.rows(&train, &embedding, max_tokens);
-        let training = TrainSettings { epochs: 12, seed, threads, patience: 4, ..TrainSettings::default() };
+        let training = TrainSettings {
+            epochs: 12,
+            seed,
+            threads,
+            patience: 4,
+            ..TrainSettings::default()
+        };
         let head = Recipe::new(Ridge::new(1.0));
-        let recipe = NetworkRecipe { embedding: embedding.clone(), encoder, training, head };
+        let recipe = NetworkRecipe {
+            embedding: embedding.clone(),
+            encoder,
+            training,
+            head,
+        };
         let start = Instant::now();
         let trained = recipe.train(&rows, &mut Print(start)).unwrap();
         let took = start.elapsed().as_secs_f64();
-        let other = trained.network.with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded).unwrap();
+        let other = trained
+            .network
+            .with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded)
+            .unwrap();
         ridge.push(corpus.accuracy(&corpus.classify(&trained.network, &test), &test));
         softmax.push(corpus.accuracy(&corpus.classify(&other, &test), &test));
         println!(
@@ -81,5 +105,7 @@ fn each(
     }
     let (mean, deviation) = spread(&ridge);
     let (other, beside) = spread(&softmax);
-    println!("| {name} | {network} | all | {mean:.4} ± {deviation:.4} | {other:.4} ± {beside:.4} | | | |");
+    println!(
+        "| {name} | {network} | all | {mean:.4} ± {deviation:.4} | {other:.4} ± {beside:.4} | | | |"
+    );
 }

@@ -19,8 +19,8 @@ pub(crate) struct Corpus {
 impl Corpus {
     /// The label is the first column, the text all others joined.
     pub(crate) fn read(path: &Path) -> Self {
-        let mut reader =
-            csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut reader = csv::Reader::from_path(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut texts = Vec::new();
         let mut names = Vec::new();
         for record in reader.records() {
@@ -31,8 +31,15 @@ impl Corpus {
         let mut sorted = names.clone();
         sorted.sort();
         sorted.dedup();
-        let labels = names.iter().map(|name| sorted.binary_search(name).unwrap()).collect();
-        Self { texts, labels, classes: Classes::new(sorted).unwrap() }
+        let labels = names
+            .iter()
+            .map(|name| sorted.binary_search(name).unwrap())
+            .collect();
+        Self {
+            texts,
+            labels,
+            classes: Classes::new(sorted).unwrap(),
+        }
     }
 
     pub(crate) fn bbc(data: &str) -> Self {
@@ -53,20 +60,32 @@ impl Corpus {
 
     /// Some of the texts, as rows of word ids.
     pub(crate) fn rows(&self, part: &[usize], embedding: &Embedding, max_tokens: usize) -> Rows {
-        let ids = text_rows(embedding, part.iter().map(|&at| self.texts[at].as_str()), max_tokens).unwrap();
+        let ids = text_rows(
+            embedding,
+            part.iter().map(|&at| self.texts[at].as_str()),
+            max_tokens,
+        )
+        .unwrap();
         Rows::new(ids.features, self.targets(part), self.classes.outputs()).unwrap()
     }
 
     pub(crate) fn targets(&self, part: &[usize]) -> Vec<f64> {
         let mut targets = Vec::new();
-        part.iter().for_each(|&at| self.classes.encode(self.labels[at], &mut targets));
+        part.iter()
+            .for_each(|&at| self.classes.encode(self.labels[at], &mut targets));
         targets
     }
 
     /// The class of each row of scores.
     pub(crate) fn decide(&self, scores: &Mat<f64>) -> Vec<usize> {
-        let line = |row| (0..scores.ncols()).map(|output| scores[(row, output)]).collect::<Vec<f64>>();
-        (0..scores.nrows()).map(|row| self.classes.decide(&line(row))).collect()
+        let line = |row| {
+            (0..scores.ncols())
+                .map(|output| scores[(row, output)])
+                .collect::<Vec<f64>>()
+        };
+        (0..scores.nrows())
+            .map(|row| self.classes.decide(&line(row)))
+            .collect()
     }
 
     /// What a network makes of some of the texts.
@@ -78,7 +97,10 @@ impl Corpus {
 
     /// Share of right answers.
     pub(crate) fn accuracy(&self, answers: &[usize], part: &[usize]) -> f64 {
-        let right = answers.iter().zip(part).filter(|(answer, at)| **answer == self.labels[**at]);
+        let right = answers
+            .iter()
+            .zip(part)
+            .filter(|(answer, at)| **answer == self.labels[**at]);
         right.count() as f64 / part.len() as f64
     }
 }
@@ -103,6 +125,9 @@ pub(crate) fn draw(seed: u64, row: u64) -> f64 {
 /// Mean and standard deviation.
 pub(crate) fn spread(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    let square = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>();
     (mean, (square / (values.len().max(2) - 1) as f64).sqrt())
 }

@@ -47,7 +47,13 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
     let recipe = |seed| NetworkRecipe {
         embedding: embedding.clone(),
         encoder: EncoderSettings::bilstm(64),
-        training: TrainSettings { epochs: 8, seed, threads, patience: 3, ..TrainSettings::default() },
+        training: TrainSettings {
+            epochs: 8,
+            seed,
+            threads,
+            patience: 3,
+            ..TrainSettings::default()
+        },
         head: Recipe::new(Ridge::new(1.0)),
     };
     let look = |network: &Network| {
@@ -56,37 +62,63 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         let scores = network.predict(&ids.features).unwrap();
         let margin = |(row, &at): (usize, &usize)| {
             let right = bbc.labels[at];
-            let others =
-                (0..scores.ncols()).filter(|&class| class != right).map(|class| scores[(row, class)]);
+            let others = (0..scores.ncols())
+                .filter(|&class| class != right)
+                .map(|class| scores[(row, class)]);
             scores[(row, right)] - others.fold(f64::NEG_INFINITY, f64::max)
         };
         let answers = bbc.classify(network, &test);
         let accuracy = bbc.accuracy(&answers, &test);
-        Seen { margins: pool.iter().enumerate().map(margin).collect(), answers, accuracy }
+        Seen {
+            margins: pool.iter().enumerate().map(margin).collect(),
+            answers,
+            accuracy,
+        }
     };
     let mut seen: [Vec<Seen>; KINDS.len()] = Default::default();
     let mut membership: Vec<Vec<bool>> = Vec::new();
     let start = Instant::now();
     for j in 0..networks as u64 {
         // Neighbours learn opposite halves, so that every article is in half of the networks.
-        let member: Vec<bool> =
-            (0..POOL as u64).map(|at| (draw(1000 + j / 2, at) < 0.5) == (j % 2 == 0)).collect();
-        let inside: Vec<usize> = (0..POOL).filter(|&at| member[at]).map(|at| pool[at]).collect();
+        let member: Vec<bool> = (0..POOL as u64)
+            .map(|at| (draw(1000 + j / 2, at) < 0.5) == (j % 2 == 0))
+            .collect();
+        let inside: Vec<usize> = (0..POOL)
+            .filter(|&at| member[at])
+            .map(|at| pool[at])
+            .collect();
         // The rows to forget come first, so that their ids are 0, 1, ….
         let all: Vec<usize> = inside.iter().chain(base).copied().collect();
         let gone: Vec<RowId> = (0..inside.len() as u64).map(RowId).collect();
         let rows = bbc.rows(&all, &embedding, MAX_TOKENS);
         let trained = recipe(j).train(&rows, &mut QuietTraining).unwrap();
-        let forget = |method| trained.network.forget(method, &trained.encoded, &gone).unwrap().model;
-        let anew = recipe(j).train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut QuietTraining).unwrap();
+        let forget = |method| {
+            trained
+                .network
+                .forget(method, &trained.encoded, &gone)
+                .unwrap()
+                .model
+        };
+        let anew = recipe(j)
+            .train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut QuietTraining)
+            .unwrap();
         seen[0].push(look(&trained.network));
         seen[1].push(look(&forget(&Method::Exact)));
         seen[2].push(look(&forget(&Method::Influence)));
         seen[3].push(look(&anew.network));
-        for (kind, name) in ["fine_tune", "neggrad_plus", "scrub"].into_iter().enumerate() {
+        for (kind, name) in ["fine_tune", "neggrad_plus", "scrub"]
+            .into_iter()
+            .enumerate()
+        {
             let method = Method::named(name).unwrap();
-            let tuned =
-                train_further(&method, trained.network.backbone(), &rows, &gone, &mut QuietTraining).unwrap();
+            let tuned = train_further(
+                &method,
+                trained.network.backbone(),
+                &rows,
+                &gone,
+                &mut QuietTraining,
+            )
+            .unwrap();
             seen[4 + kind].push(look(&tuned.trained.network));
         }
         membership.push(member);
@@ -103,10 +135,21 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         "| network | accuracy | agreement with its retrained twin | AUC | TPR at 1 % FPR |\n|---|---|---|---|---|"
     );
     for (kind, name) in KINDS.iter().enumerate() {
-        let (accuracy, deviation) = spread(&seen[kind].iter().map(|one| one.accuracy).collect::<Vec<f64>>());
-        let same: Vec<f64> =
-            seen[kind].iter().zip(&seen[3]).map(|(a, b)| agreement(&a.answers, &b.answers)).collect();
-        let margins: Vec<&[f64]> = seen[kind].iter().map(|one| one.margins.as_slice()).collect();
+        let (accuracy, deviation) = spread(
+            &seen[kind]
+                .iter()
+                .map(|one| one.accuracy)
+                .collect::<Vec<f64>>(),
+        );
+        let same: Vec<f64> = seen[kind]
+            .iter()
+            .zip(&seen[3])
+            .map(|(a, b)| agreement(&a.answers, &b.answers))
+            .collect();
+        let margins: Vec<&[f64]> = seen[kind]
+            .iter()
+            .map(|one| one.margins.as_slice())
+            .collect();
         let found = likelihood_ratio(&margins, &membership, &Bootstrap::default()).unwrap();
         let auc = found.auc_interval;
         let rate = found.rates[0].interval;
@@ -121,8 +164,9 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
             rate.high
         );
     }
-    let other: Vec<f64> =
-        (1..networks).map(|j| agreement(&seen[3][j - 1].answers, &seen[3][j].answers)).collect();
+    let other: Vec<f64> = (1..networks)
+        .map(|j| agreement(&seen[3][j - 1].answers, &seen[3][j].answers))
+        .collect();
     println!(
         "\nTwo retrained networks of different seeds agree on {:.4} of the test articles.",
         spread(&other).0

@@ -6,7 +6,8 @@ use std::time::Instant;
 use efface::methods::{Newton, ProjectionResidual};
 use efface::{Dense, Logistic, Method, Model, Recipe, Ridge, RowId, RowStore, Rows};
 use efface_nn::{
-    EncoderSettings, Network, NetworkRecipe, TrainSettings, fit_head, forget_from_head, head_distance,
+    EncoderSettings, Network, NetworkRecipe, TrainSettings, fit_head, forget_from_head,
+    head_distance,
 };
 
 use crate::accuracy::Print;
@@ -19,7 +20,12 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
     let embedding = vectors(data);
     let (test, train) = bbc.split(0);
     let rows = bbc.rows(&train, &embedding, 150);
-    let training = TrainSettings { epochs, threads, patience: 3, ..TrainSettings::default() };
+    let training = TrainSettings {
+        epochs,
+        threads,
+        patience: 3,
+        ..TrainSettings::default()
+    };
     let recipe = NetworkRecipe {
         embedding,
         encoder: EncoderSettings::bilstm(hidden),
@@ -37,18 +43,36 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
         train.len(),
         accuracy(&network)
     );
-    let softmax = network.with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded).unwrap();
-    let rounds = |rounds| Method::from(ProjectionResidual { rounds, ..ProjectionResidual::default() });
-    let ridge_methods = [Method::RetrainHead, Method::Exact, Method::Influence, rounds(1)];
+    let softmax = network
+        .with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded)
+        .unwrap();
+    let rounds = |rounds| {
+        Method::from(ProjectionResidual {
+            rounds,
+            ..ProjectionResidual::default()
+        })
+    };
+    let ridge_methods = [
+        Method::RetrainHead,
+        Method::Exact,
+        Method::Influence,
+        rounds(1),
+    ];
     injection(&trained.encoded, &ridge_methods);
-    let softmax_methods =
-        [Method::RetrainHead, Method::Newton(Newton::default()), Method::Influence, rounds(1), rounds(5)];
+    let softmax_methods = [
+        Method::RetrainHead,
+        Method::Newton(Newton::default()),
+        Method::Influence,
+        rounds(1),
+        rounds(5),
+    ];
     println!(
         "\n| head | k | method | ms | × faster than retraining the network | distance left | accuracy | accuracy − that of the refitted head |\n|---|---|---|---|---|---|---|---|"
     );
-    for (name, network, methods) in
-        [("ridge", &network, &ridge_methods[..]), ("softmax", &softmax, &softmax_methods[..])]
-    {
+    for (name, network, methods) in [
+        ("ridge", &network, &ridge_methods[..]),
+        ("softmax", &softmax, &softmax_methods[..]),
+    ] {
         for k in DELETIONS {
             let gone: Vec<RowId> = (0..k).map(RowId).collect();
             let forget = |method: &Method| network.forget(method, &trained.encoded, &gone).unwrap();
@@ -61,7 +85,9 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
                 println!(
                     "| {name} | {k} | {}{} | {:.3} | {:.0} | {:.1e} | {now:.4} | {:+.4} |",
                     method.name(),
-                    if outcome.evidence.iterations > 1 && matches!(method, Method::ProjectionResidual(_)) {
+                    if outcome.evidence.iterations > 1
+                        && matches!(method, Method::ProjectionResidual(_))
+                    {
                         format!(", {} rounds", outcome.evidence.iterations)
                     } else {
                         String::new()
@@ -102,9 +128,13 @@ fn injection(encoded: &Rows, methods: &[Method]) {
         let marked = inject(encoded, k);
         let gone: Vec<RowId> = (0..k).map(RowId).collect();
         let head = fit_head(&Recipe::new(Ridge::new(1e-4)), &marked).unwrap();
-        let right = forget_from_head(&head, &Method::RetrainHead, false, &marked, &gone).unwrap().model;
+        let right = forget_from_head(&head, &Method::RetrainHead, false, &marked, &gone)
+            .unwrap()
+            .model;
         for method in methods {
-            let after = forget_from_head(&head, method, false, &marked, &gone).unwrap().model;
+            let after = forget_from_head(&head, method, false, &marked, &gone)
+                .unwrap()
+                .model;
             println!(
                 "| {k} | {} | {:.2e} | {:.2e} |",
                 method.name(),
@@ -119,7 +149,9 @@ fn weight(head: &Model) -> f64 {
     let named = head.parameters().unwrap();
     let parameters = named.table("coefficients").unwrap();
     let last = parameters.nrows() - 1;
-    (0..parameters.ncols()).map(|output| parameters[(last, output)].abs()).fold(0.0, f64::max)
+    (0..parameters.ncols())
+        .map(|output| parameters[(last, output)].abs())
+        .fold(0.0, f64::max)
 }
 
 /// On the first k rows the new feature is 1 for the first class and −1 for the others, elsewhere 0.
@@ -135,5 +167,10 @@ fn inject(encoded: &Rows, k: u64) -> Rows {
         });
         targets.extend_from_slice(view.targets);
     }
-    Rows::new(Dense::new(values, encoded.width() + 1).unwrap(), targets, encoded.outputs()).unwrap()
+    Rows::new(
+        Dense::new(values, encoded.width() + 1).unwrap(),
+        targets,
+        encoded.outputs(),
+    )
+    .unwrap()
 }

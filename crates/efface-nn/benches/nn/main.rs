@@ -28,8 +28,16 @@ mod step;
 mod usage;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let text = |at: usize| arguments.get(at).map(String::as_str).unwrap_or_else(|| panic!("argument {at}"));
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let text = |at: usize| {
+        arguments
+            .get(at)
+            .map(String::as_str)
+            .unwrap_or_else(|| panic!("argument {at}"))
+    };
     let number = |at: usize| text(at).parse::<usize>().unwrap();
     match text(0) {
         "step" => step::run(text(1), number(2)),

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use efface::{Features, Logistic, Method, Predict, Recipe, RowId, Rows};
 use efface_nn::{
-    Backbone, EncoderSettings, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows, train_further,
+    Backbone, EncoderSettings, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows,
+    train_further,
 };
 
 use crate::corpus::{Corpus, spread, vectors};
@@ -18,7 +19,14 @@ const MAX_TOKENS: usize = 100;
 const LIMIT: usize = 400;
 /// The retrained network is made to take this many steps at least, so that one step more or less is a small part of them.
 const LEAST_STEPS: usize = 16;
-const STATES: [&str; 6] = ["before", "retrain", "retrain_head", "fine_tune", "neggrad_plus", "scrub"];
+const STATES: [&str; 6] = [
+    "before",
+    "retrain",
+    "retrain_head",
+    "fine_tune",
+    "neggrad_plus",
+    "scrub",
+];
 
 /// What is compared, and how large it is.
 pub(crate) struct Sizes {
@@ -40,7 +48,13 @@ struct Found {
 }
 
 pub(crate) fn run(data: &str, sizes: &Sizes) {
-    let Sizes { hidden, epochs, forgotten, seeds, threads } = sizes;
+    let Sizes {
+        hidden,
+        epochs,
+        forgotten,
+        seeds,
+        threads,
+    } = sizes;
     println!(
         "\nBBC news, BiLSTM of {hidden} a direction, softmax head, articles cut at {MAX_TOKENS} words, {epochs} epochs, {forgotten} articles to forget, {seeds} seeds, {threads} threads; means and, behind ±, standard deviations over seeds.\n"
     );
@@ -49,7 +63,9 @@ pub(crate) fn run(data: &str, sizes: &Sizes) {
     );
     let corpus = (Corpus::bbc(data), vectors(data));
     for (name, shift) in [("as they are", 0), ("with a wrong label", 1)] {
-        let runs: Vec<Vec<Found>> = (0..*seeds).map(|seed| compare(&corpus, sizes, shift, seed)).collect();
+        let runs: Vec<Vec<Found>> = (0..*seeds)
+            .map(|seed| compare(&corpus, sizes, shift, seed))
+            .collect();
         for (at, state) in STATES.iter().enumerate() {
             let column = |pick: &dyn Fn(&[Found]) -> f64| -> (f64, f64) {
                 spread(&runs.iter().map(|run| pick(run)).collect::<Vec<f64>>())
@@ -57,7 +73,11 @@ pub(crate) fn run(data: &str, sizes: &Sizes) {
             let (held_out, deviation) = column(&|run| run[at].held_out);
             // What was not reached, or not timed, in one of the runs has no mean.
             let known = |value: f64, digits: usize| {
-                if value.is_nan() { "–".to_owned() } else { format!("{value:.digits$}") }
+                if value.is_nan() {
+                    "–".to_owned()
+                } else {
+                    format!("{value:.digits$}")
+                }
             };
             let steps = |run: &[Found]| run[at].relearned.map_or(f64::NAN, |steps| steps as f64);
             println!(
@@ -94,7 +114,11 @@ fn compare(
     // The articles to forget come first, so that their ids are 0, 1, ….
     let classes = bbc.classes.names().len();
     let label = |(place, &at): (usize, &usize)| {
-        if place < sizes.forgotten { (bbc.labels[at] + shift) % classes } else { bbc.labels[at] }
+        if place < sizes.forgotten {
+            (bbc.labels[at] + shift) % classes
+        } else {
+            bbc.labels[at]
+        }
     };
     let labels: Vec<usize> = train.iter().enumerate().map(label).collect();
     let ids = |part: &[usize]| -> Features {
@@ -102,7 +126,9 @@ fn compare(
         text_rows(embedding, texts, MAX_TOKENS).unwrap().features
     };
     let mut targets = Vec::new();
-    labels.iter().for_each(|&label| bbc.classes.encode(label, &mut targets));
+    labels
+        .iter()
+        .for_each(|&label| bbc.classes.encode(label, &mut targets));
     let rows = Rows::new(ids(&train), targets, bbc.classes.outputs()).unwrap();
     let gone: Vec<RowId> = (0..sizes.forgotten as u64).map(RowId).collect();
     let retained = rows.filter(|id| id.0 >= sizes.forgotten as u64);
@@ -111,14 +137,26 @@ fn compare(
 
     let trained = recipe.train(&rows, &mut QuietTraining).unwrap();
     let (anew, took) = timed(|| recipe.train(&retained, &mut QuietTraining).unwrap().network);
-    let (head, head_took) =
-        timed(|| trained.network.forget(&Method::RetrainHead, &trained.encoded, &gone).unwrap().model);
-    let mut networks = vec![(trained.network.clone(), f64::NAN), (anew, took), (head, head_took)];
+    let (head, head_took) = timed(|| {
+        trained
+            .network
+            .forget(&Method::RetrainHead, &trained.encoded, &gone)
+            .unwrap()
+            .model
+    });
+    let mut networks = vec![
+        (trained.network.clone(), f64::NAN),
+        (anew, took),
+        (head, head_took),
+    ];
     for state in &STATES[3..] {
         let method = Method::named(state).unwrap();
         networks.push(timed(|| {
             let backbone = trained.network.backbone();
-            train_further(&method, backbone, &rows, &gone, &mut QuietTraining).unwrap().trained.network
+            train_further(&method, backbone, &rows, &gone, &mut QuietTraining)
+                .unwrap()
+                .trained
+                .network
         }));
     }
     let level = trained.network.backbone().training_loss(&out).unwrap();
@@ -129,7 +167,11 @@ fn compare(
             held_out: bbc.accuracy(&bbc.classify(&network, &test), &test),
             accuracy,
             loss,
-            relearned: network.backbone().relearn(&out, level, LIMIT, rate).unwrap().steps,
+            relearned: network
+                .backbone()
+                .relearn(&out, level, LIMIT, rate)
+                .unwrap()
+                .steps,
             seconds,
         }
     });
@@ -163,9 +205,14 @@ fn judged(network: &Network, texts: &Features, labels: &[usize]) -> (f64, f64) {
     let mut hits = 0.0;
     let mut loss = 0.0;
     for (row, &own) in labels.iter().take(scores.nrows()).enumerate() {
-        let line: Vec<f64> = (0..scores.ncols()).map(|class| scores[(row, class)]).collect();
+        let line: Vec<f64> = (0..scores.ncols())
+            .map(|class| scores[(row, class)])
+            .collect();
         loss += line.iter().map(|score| score.exp()).sum::<f64>().ln() - line[own];
-        hits += line.iter().enumerate().all(|(c, score)| c == own || *score < line[own]) as u8 as f64;
+        hits += line
+            .iter()
+            .enumerate()
+            .all(|(c, score)| c == own || *score < line[own]) as u8 as f64;
     }
     (hits / scores.nrows() as f64, loss / scores.nrows() as f64)
 }

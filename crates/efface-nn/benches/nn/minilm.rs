@@ -18,8 +18,15 @@ pub(crate) fn run(data: &str, folder: &str) {
     let news = Corpus::agnews(data);
     for threads in [1, 2] {
         for (name, corpus) in [("AG News", &news), ("BBC news", &bbc)] {
-            let texts: Vec<&str> = corpus.texts.iter().take(TIMED).map(String::as_str).collect();
-            let encoder = MiniLm::open(Path::new(folder)).unwrap().with_threads(threads);
+            let texts: Vec<&str> = corpus
+                .texts
+                .iter()
+                .take(TIMED)
+                .map(String::as_str)
+                .collect();
+            let encoder = MiniLm::open(Path::new(folder))
+                .unwrap()
+                .with_threads(threads);
             encoder.encode(&texts[..20], &|_| {}).unwrap();
             let start = Instant::now();
             let busy = processor_seconds();
@@ -40,19 +47,25 @@ pub(crate) fn run(data: &str, folder: &str) {
 
 /// Five splits of the same encoded articles: the encoder does not depend on the split.
 fn accuracy(bbc: &Corpus, folder: &str, tokens: usize) {
-    let encoder = MiniLm::open(Path::new(folder)).unwrap().with_max_tokens(tokens).unwrap().with_threads(2);
+    let encoder = MiniLm::open(Path::new(folder))
+        .unwrap()
+        .with_max_tokens(tokens)
+        .unwrap()
+        .with_threads(2);
     let texts: Vec<&str> = bbc.texts.iter().map(String::as_str).collect();
     let encoded: Features = encoder.encode(&texts, &|_| {}).unwrap().into();
     let part = |rows: &[usize]| {
         let mut values = Vec::with_capacity(rows.len() * encoder.width());
-        rows.iter().for_each(|&at| encoded.row(at).each(|_, value| values.push(value as f32)));
+        rows.iter()
+            .for_each(|&at| encoded.row(at).each(|_, value| values.push(value as f32)));
         Features::from(Dense::new(values, encoder.width()).unwrap())
     };
     for penalty in [0.1, 0.3, 1.0] {
         let scores: Vec<f64> = (0..5)
             .map(|seed| {
                 let (test, train) = bbc.split(seed);
-                let rows = Rows::new(part(&train), bbc.targets(&train), bbc.classes.outputs()).unwrap();
+                let rows =
+                    Rows::new(part(&train), bbc.targets(&train), bbc.classes.outputs()).unwrap();
                 let head = Ridge::new(penalty).fit(&rows).unwrap();
                 let answers = bbc.decide(&head.predict(&part(&test)).unwrap());
                 bbc.accuracy(&answers, &test)

@@ -39,9 +39,18 @@ pub(crate) fn run(shape: &str, threads: usize) {
     let batch = 64usize;
     let classes = 5usize;
     let words: Vec<String> = (0..2000).map(|at| format!("word{at}")).collect();
-    let embedding = Arc::new(Embedding::random(words.clone(), 100, 1).unwrap().trained(false));
+    let embedding = Arc::new(
+        Embedding::random(words.clone(), 100, 1)
+            .unwrap()
+            .trained(false),
+    );
     let texts: Vec<String> = (0..batch)
-        .map(|i| (0..length).map(|t| words[(i * 131 + t * 17) % 2000].as_str()).collect::<Vec<_>>().join(" "))
+        .map(|i| {
+            (0..length)
+                .map(|t| words[(i * 131 + t * 17) % 2000].as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect();
     let ids = text_rows(&embedding, texts.iter().map(String::as_str), length).unwrap();
     let mut targets = Vec::new();
@@ -51,13 +60,20 @@ pub(crate) fn run(shape: &str, threads: usize) {
     let rows = Rows::new(ids.features, targets, classes).unwrap();
     let encoder = match shape {
         "bilstm" => EncoderSettings::bilstm(128),
-        "stacked" => {
-            EncoderSettings { residual: false, layer_norm: false, ..EncoderSettings::stacked(64, 6) }
-        }
+        "stacked" => EncoderSettings {
+            residual: false,
+            layer_norm: false,
+            ..EncoderSettings::stacked(64, 6)
+        },
         other => panic!("{other} is not bilstm or stacked"),
     };
-    let training =
-        TrainSettings { epochs: STEPS, validation: 0.0, threads, batch, ..TrainSettings::default() };
+    let training = TrainSettings {
+        epochs: STEPS,
+        validation: 0.0,
+        threads,
+        batch,
+        ..TrainSettings::default()
+    };
     let recipe = NetworkRecipe {
         embedding,
         encoder: encoder.dropout(0.0).pooling(Pooling::Last),
@@ -66,7 +82,11 @@ pub(crate) fn run(shape: &str, threads: usize) {
     };
     let mut watch = Watch::default();
     recipe.train(&rows, &mut watch).unwrap();
-    let mut times: Vec<f64> = watch.times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
+    let mut times: Vec<f64> = watch
+        .times
+        .iter()
+        .map(|time| time.as_secs_f64() * 1e3)
+        .collect();
     times.sort_by(f64::total_cmp);
     let (first, last) = watch.busy.unwrap_or_default();
     println!(

@@ -11,6 +11,15 @@ pub(crate) fn peak_megabytes() -> f64 {
 /// Seconds of processor time, in units of 10 ms.
 pub(crate) fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    [11, 12].iter().filter_map(|&at| fields.get(at)?.parse::<f64>().ok()).sum::<f64>() / 100.0
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .collect();
+    [11, 12]
+        .iter()
+        .filter_map(|&at| fields.get(at)?.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
 }

@@ -35,8 +35,8 @@ pub struct MiniLmConfig {
 
 impl MiniLmConfig {
     pub(super) fn parse(bytes: &[u8]) -> MiniLmResult<Self> {
-        let config: Self =
-            serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
+        let config: Self = serde_json::from_slice(bytes)
+            .map_err(|source| MiniLmError::Json { file: FILE, source })?;
         config.check()?;
         Ok(config)
     }
@@ -46,7 +46,9 @@ impl MiniLmConfig {
         must_be("hidden_act", &self.hidden_act, "gelu")?;
         must_be(
             "position_embedding_type",
-            self.position_embedding_type.as_deref().unwrap_or("absolute"),
+            self.position_embedding_type
+                .as_deref()
+                .unwrap_or("absolute"),
             "absolute",
         )?;
         for (field, found, least) in [
@@ -64,10 +66,18 @@ impl MiniLmConfig {
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
             let expected = format!("a divisor of hidden_size, {},", self.hidden_size);
-            return Err(foreign("num_attention_heads", self.num_attention_heads, expected));
+            return Err(foreign(
+                "num_attention_heads",
+                self.num_attention_heads,
+                expected,
+            ));
         }
         if !(0.0..=1.0).contains(&self.layer_norm_eps) {
-            return Err(foreign("layer_norm_eps", self.layer_norm_eps, "0 to 1".into()));
+            return Err(foreign(
+                "layer_norm_eps",
+                self.layer_norm_eps,
+                "0 to 1".into(),
+            ));
         }
         Ok(())
     }
@@ -82,10 +92,19 @@ fn must_be(field: &'static str, found: &str, expected: &str) -> MiniLmResult<()>
     if found == expected {
         Ok(())
     } else {
-        Err(foreign(field, format!("{found:?}"), format!("{expected:?}")))
+        Err(foreign(
+            field,
+            format!("{found:?}"),
+            format!("{expected:?}"),
+        ))
     }
 }
 
 fn foreign(field: &'static str, found: impl ToString, expected: String) -> MiniLmError {
-    MiniLmError::Foreign { file: FILE, field, found: found.to_string(), expected }
+    MiniLmError::Foreign {
+        file: FILE,
+        field,
+        found: found.to_string(),
+        expected,
+    }
 }

@@ -59,14 +59,32 @@ pub(super) fn run<'s>(
             attend(config, &s.qkv, range, &mut s.scores, &mut s.context);
         }
         product(&layer.attention, &s.context, &mut s.y);
-        let MiniLmLayer { attention, attention_norm: norm, .. } = layer;
-        add_norm(&mut s.y, &s.x, &attention.bias, &norm.scale, &norm.shift, epsilon);
+        let MiniLmLayer {
+            attention,
+            attention_norm: norm,
+            ..
+        } = layer;
+        add_norm(
+            &mut s.y,
+            &s.x,
+            &attention.bias,
+            &norm.scale,
+            &norm.shift,
+            epsilon,
+        );
 
         product(&layer.widen, &s.y, &mut s.middle);
         bias_gelu(&mut s.middle, &layer.widen.bias);
         product(&layer.narrow, &s.middle, &mut s.x);
         let MiniLmLayer { narrow, norm, .. } = layer;
-        add_norm(&mut s.x, &s.y, &narrow.bias, &norm.scale, &norm.shift, epsilon);
+        add_norm(
+            &mut s.x,
+            &s.y,
+            &narrow.bias,
+            &norm.scale,
+            &norm.shift,
+            epsilon,
+        );
     }
     for (range, out) in ranges(texts).zip(s.out.chunks_exact_mut(hidden)) {
         unit_mean(&s.x[range.start * hidden..range.end * hidden], out);
@@ -84,7 +102,9 @@ fn ranges(texts: &[&[u32]]) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn embed(weights: &MiniLmWeights, texts: &[&[u32]], hidden: usize, out: &mut [f32]) {
-    let places = texts.iter().flat_map(|text| text.iter().zip(weights.positions.chunks_exact(hidden)));
+    let places = texts
+        .iter()
+        .flat_map(|text| text.iter().zip(weights.positions.chunks_exact(hidden)));
     for ((&token, position), out) in places.zip(out.chunks_exact_mut(hidden)) {
         let word = &weights.words[token as usize * hidden..][..hidden];
         for ((o, w), p) in out.iter_mut().zip(word).zip(position) {
@@ -130,7 +150,14 @@ fn attend(
         let key = qkv.subrows(hidden + head * width, width);
         let value = qkv.subrows(2 * hidden + head * width, width);
         let mut weights = MatMut::from_column_major_slice_mut(scores, length, length);
-        matmul(weights.as_mut(), Accum::Replace, key.transpose(), query, scale, Par::Seq);
+        matmul(
+            weights.as_mut(),
+            Accum::Replace,
+            key.transpose(),
+            query,
+            scale,
+            Par::Seq,
+        );
         softmax(scores, length);
         let weights = MatRef::from_column_major_slice(scores, length, length);
         let out = context.as_mut().subrows_mut(head * width, width);

@@ -13,7 +13,10 @@ const LANES: usize = 16;
 pub(super) fn layer_norm(rows: &mut [f32], scale: &[f32], shift: &[f32], epsilon: f32) {
     vectorised(
         #[inline(always)]
-        || rows.chunks_exact_mut(scale.len()).for_each(|row| norm_row(row, scale, shift, epsilon)),
+        || {
+            rows.chunks_exact_mut(scale.len())
+                .for_each(|row| norm_row(row, scale, shift, epsilon))
+        },
     );
 }
 
@@ -30,7 +33,10 @@ pub(super) fn add_norm(
     vectorised(
         #[inline(always)]
         || {
-            for (row, residual) in rows.chunks_exact_mut(width).zip(residual.chunks_exact(width)) {
+            for (row, residual) in rows
+                .chunks_exact_mut(width)
+                .zip(residual.chunks_exact(width))
+            {
                 for ((x, r), b) in row.iter_mut().zip(residual).zip(bias) {
                     *x += r + b;
                 }
@@ -124,10 +130,17 @@ fn largest(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     for chunk in chunks {
         for lane in 0..LANES {
-            lanes[lane] = if chunk[lane] > lanes[lane] { chunk[lane] } else { lanes[lane] };
+            lanes[lane] = if chunk[lane] > lanes[lane] {
+                chunk[lane]
+            } else {
+                lanes[lane]
+            };
         }
     }
-    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| a.max(b))
+    lanes
+        .iter()
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |a, &b| a.max(b))
 }
 
 /// eˣ for x ≤ 0, within 2 units in the last place. Below −87 it gives e⁻⁸⁷, which no sum of a softmax feels.
@@ -155,8 +168,20 @@ fn exp(x: f32) -> f32 {
 /// The error function, within 4e-7: an odd rational function fitted to it on [−4, 4], beyond which erf is ±1 in f32.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
-    const P: [f32; 5] = [2.845_449_5e-4, 3.882_346_7e-3, 5.309_861_5e-2, 1.935_215_6e-1, FRAC_2_SQRT_PI];
-    const Q: [f32; 5] = [1.185_333_5e-3, 1.520_523_1e-2, 1.153_402_7e-1, 5.048_365_6e-1, 1.0];
+    const P: [f32; 5] = [
+        2.845_449_5e-4,
+        3.882_346_7e-3,
+        5.309_861_5e-2,
+        1.935_215_6e-1,
+        FRAC_2_SQRT_PI,
+    ];
+    const Q: [f32; 5] = [
+        1.185_333_5e-3,
+        1.520_523_1e-2,
+        1.153_402_7e-1,
+        5.048_365_6e-1,
+        1.0,
+    ];
     let x = x.clamp(-4.0, 4.0);
     let t = x * x;
     let mut p = 1.986_968_5e-6;
@@ -175,7 +200,9 @@ mod tests {
     /// By its series, or its continued fraction for large arguments, in double precision.
     fn erf64(x: f64) -> f64 {
         if x.abs() > 3.0 {
-            let tail = (1..60).rev().fold(0.0, |f, k| (k as f64 / 2.0) / (x.abs() + f));
+            let tail = (1..60)
+                .rev()
+                .fold(0.0, |f, k| (k as f64 / 2.0) / (x.abs() + f));
             let rest = (-x * x).exp() / std::f64::consts::PI.sqrt() / (x.abs() + tail);
             return (1.0 - rest).copysign(x);
         }

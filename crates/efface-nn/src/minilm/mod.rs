@@ -69,7 +69,15 @@ impl MiniLm {
         let tokenizer = WordPieceTokenizer::parse(tokenizer, config.vocab_size)?;
         let weights = MiniLmWeights::read(weights, &config)?;
         let max_tokens = MAX_TOKENS.min(config.max_position_embeddings);
-        Ok(Self { config, tokenizer, weights, fingerprint, max_tokens, threads: 1, device: None })
+        Ok(Self {
+            config,
+            tokenizer,
+            weights,
+            fingerprint,
+            max_tokens,
+            threads: 1,
+            device: None,
+        })
     }
 
     /// How many threads encode, 1 at first. The result does not depend on it.
@@ -83,7 +91,10 @@ impl MiniLm {
     pub fn with_max_tokens(mut self, max_tokens: usize) -> MiniLmResult<Self> {
         let most = self.config.max_position_embeddings;
         if !(3..=most).contains(&max_tokens) {
-            return Err(MiniLmError::MaxTokens { found: max_tokens, most });
+            return Err(MiniLmError::MaxTokens {
+                found: max_tokens,
+                most,
+            });
         }
         self.max_tokens = max_tokens;
         Ok(self)
@@ -92,7 +103,9 @@ impl MiniLm {
     /// Has a device encode, if it has room for the weights and for texts of as many tokens as are read now. Its sums round otherwise:
     /// a text's numbers differ in their last digits from those that the processor gives.
     pub fn with_device(mut self, device: &dyn NetworkDevice) -> MiniLmResult<Self> {
-        self.device = device.bert(&self.to_onnx(), self.max_tokens).map_err(device_fault)?;
+        self.device = device
+            .bert(&self.to_onnx(), self.max_tokens)
+            .map_err(device_fault)?;
         Ok(self)
     }
 
@@ -140,18 +153,30 @@ impl MiniLm {
 
     /// Encodes texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. Refuses tokens that the encoder does
     /// not know, and texts of more tokens than it reads.
-    pub fn encode_tokens(&self, tokens: &[Vec<u32>], progress: &dyn Fn(usize)) -> MiniLmResult<Dense<f32>> {
+    pub fn encode_tokens(
+        &self,
+        tokens: &[Vec<u32>],
+        progress: &dyn Fn(usize),
+    ) -> MiniLmResult<Dense<f32>> {
         let known = self.config.vocab_size;
         for (text, tokens) in tokens.iter().enumerate() {
             if tokens.is_empty()
                 || tokens.len() > self.max_tokens
                 || tokens.iter().any(|&token| token as usize >= known)
             {
-                return Err(MiniLmError::Tokens { text, known, most: self.max_tokens });
+                return Err(MiniLmError::Tokens {
+                    text,
+                    known,
+                    most: self.max_tokens,
+                });
             }
         }
-        let batches =
-            batches(tokens, self.device.as_ref().map_or(BATCH_TOKENS, |device| device.batch_tokens()));
+        let batches = batches(
+            tokens,
+            self.device
+                .as_ref()
+                .map_or(BATCH_TOKENS, |device| device.batch_tokens()),
+        );
         let mut rows = vec![0.0f32; tokens.len() * self.width()];
         let mut done = 0;
         let mut keep = |batch: &[usize], out: &[f32]| {
@@ -164,7 +189,8 @@ impl MiniLm {
         let threads = self.threads.min(batches.len());
         if let Some(device) = &self.device {
             for batch in &batches {
-                let texts: Vec<&[u32]> = batch.iter().map(|&text| tokens[text].as_slice()).collect();
+                let texts: Vec<&[u32]> =
+                    batch.iter().map(|&text| tokens[text].as_slice()).collect();
                 keep(batch, &device.encode(&texts).map_err(device_fault)?);
             }
         } else if threads <= 1 {
@@ -196,7 +222,9 @@ impl MiniLm {
             });
         }
         if let Some(at) = rows.iter().position(|value| !value.is_finite()) {
-            return Err(MiniLmError::Overflow { text: at / self.width() });
+            return Err(MiniLmError::Overflow {
+                text: at / self.width(),
+            });
         }
         Ok(Dense::new(rows, self.width())?)
     }
@@ -241,12 +269,19 @@ fn fingerprint(weights: &[u8], tokenizer: &[u8]) -> String {
     let mut hash = Sha256::new();
     hash.update(weights);
     hash.update(tokenizer);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Reads one file of the folder, never more than `most` bytes of it.
 fn read(folder: &Path, name: &'static str, most: u64) -> MiniLmResult<Vec<u8>> {
-    let failed = |source| MiniLmError::Read { file: name, folder: folder.to_owned(), source };
+    let failed = |source| MiniLmError::Read {
+        file: name,
+        folder: folder.to_owned(),
+        source,
+    };
     let file = File::open(folder.join(name)).map_err(failed)?;
     let mut bytes = Vec::new();
     // The length that a file claims may be wrong or grow, so the reading itself is limited too.
@@ -255,7 +290,9 @@ fn read(folder: &Path, name: &'static str, most: u64) -> MiniLmResult<Vec<u8>> {
         return Err(MiniLmError::TooLarge { file: name, most });
     }
     bytes.reserve_exact(claimed as usize + 1);
-    file.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     if bytes.len() as u64 > most {
         return Err(MiniLmError::TooLarge { file: name, most });
     }

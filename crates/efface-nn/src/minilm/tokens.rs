@@ -80,26 +80,43 @@ struct AddedToken {
 impl WordPieceTokenizer {
     /// Reads the file. Every token must be below `vocabulary`.
     pub(super) fn parse(bytes: &[u8], vocabulary: usize) -> MiniLmResult<Self> {
-        let json: TokenizerFile =
-            serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
-        must_be("model.type", json.model.r#type.as_deref().unwrap_or("WordPiece"), "WordPiece")?;
+        let json: TokenizerFile = serde_json::from_slice(bytes)
+            .map_err(|source| MiniLmError::Json { file: FILE, source })?;
+        must_be(
+            "model.type",
+            json.model.r#type.as_deref().unwrap_or("WordPiece"),
+            "WordPiece",
+        )?;
         must_be("normalizer.type", &json.normalizer.r#type, "BertNormalizer")?;
-        must_be("pre_tokenizer.type", &json.pre_tokenizer.r#type, "BertPreTokenizer")?;
+        must_be(
+            "pre_tokenizer.type",
+            &json.pre_tokenizer.r#type,
+            "BertPreTokenizer",
+        )?;
         if let Some(ComponentKind { r#type }) = &json.post_processor
             && r#type != "TemplateProcessing"
         {
             must_be("post_processor.type", r#type, "BertProcessing")?;
         }
         let added = json.added_tokens.iter().map(|token| token.id);
-        if let Some(id) =
-            json.model.vocab.values().copied().chain(added).find(|&id| id as usize >= vocabulary)
+        if let Some(id) = json
+            .model
+            .vocab
+            .values()
+            .copied()
+            .chain(added)
+            .find(|&id| id as usize >= vocabulary)
         {
             let expected = format!("a number below vocab_size of config.json, {vocabulary},");
             return Err(foreign("a token's number", id, expected));
         }
         let find = |token: &str| {
             let expected = format!("one that holds {token}");
-            json.model.vocab.get(token).copied().ok_or_else(|| foreign("model.vocab", "another", expected))
+            json.model
+                .vocab
+                .get(token)
+                .copied()
+                .ok_or_else(|| foreign("model.vocab", "another", expected))
         };
         let unknown = find(&json.model.unk_token)?;
         let first = find("[CLS]")?;
@@ -108,15 +125,20 @@ impl WordPieceTokenizer {
         for token in json.added_tokens {
             if token.single_word || token.normalized || token.content.is_empty() {
                 let expected = "a plain one, matched as it is written,".into();
-                return Err(foreign("an added token", format!("{:?}", token.content), expected));
+                return Err(foreign(
+                    "an added token",
+                    format!("{:?}", token.content),
+                    expected,
+                ));
             }
             spelled.push((token.content, token.id));
         }
         let longest = json.model.vocab.keys().map(String::len).max().unwrap_or(0);
         let prefix = json.model.continuing_subword_prefix;
         let tails = json.model.vocab.iter();
-        let tails =
-            tails.filter_map(|(piece, &id)| Some((piece.strip_prefix(&prefix)?.to_owned(), id))).collect();
+        let tails = tails
+            .filter_map(|(piece, &id)| Some((piece.strip_prefix(&prefix)?.to_owned(), id)))
+            .collect();
         Ok(Self {
             heads: json.model.vocab,
             tails,
@@ -137,8 +159,10 @@ impl WordPieceTokenizer {
         let mut rest = text;
         while out.len() < most && !rest.is_empty() {
             // Tokens that the text spells out are not words, and nothing about them is normalised.
-            let spelled =
-                self.spelled.iter().filter_map(|(token, id)| Some((rest.find(token)?, token.len(), *id)));
+            let spelled = self
+                .spelled
+                .iter()
+                .filter_map(|(token, id)| Some((rest.find(token)?, token.len(), *id)));
             let next = spelled.min_by_key(|&(at, length, _)| (at, usize::MAX - length));
             let (at, length, id) = next.unwrap_or((rest.len(), 0, 0));
             self.words(&rest[..at], most, &mut out);
@@ -157,7 +181,13 @@ impl WordPieceTokenizer {
         let strip = rules.strip_accents.unwrap_or(rules.lowercase);
         let cleaned = text.chars().filter(|&c| !rules.clean_text || !is_noise(c));
         if text.is_ascii() {
-            let lower = |c: char| if rules.lowercase { c.to_ascii_lowercase() } else { c };
+            let lower = |c: char| {
+                if rules.lowercase {
+                    c.to_ascii_lowercase()
+                } else {
+                    c
+                }
+            };
             return self.split(cleaned.map(lower), most, out);
         }
         let spaced = cleaned.flat_map(|c| {
@@ -166,11 +196,17 @@ impl WordPieceTokenizer {
             [space, Some(c), space].into_iter().flatten()
         });
         let lower = |c: char| {
-            let (one, more) = if rules.lowercase { (None, Some(c.to_lowercase())) } else { (Some(c), None) };
+            let (one, more) = if rules.lowercase {
+                (None, Some(c.to_lowercase()))
+            } else {
+                (Some(c), None)
+            };
             one.into_iter().chain(more.into_iter().flatten())
         };
         if strip {
-            let bare = spaced.nfd().filter(|c| c.is_ascii() || !c.is_mark_nonspacing());
+            let bare = spaced
+                .nfd()
+                .filter(|c| c.is_ascii() || !c.is_mark_nonspacing());
             self.split(bare.flat_map(lower), most, out);
         } else {
             self.split(spaced.flat_map(lower), most, out);
@@ -212,9 +248,12 @@ impl WordPieceTokenizer {
         let mut known = chars <= self.max_word_chars;
         let mut pieces = &self.heads;
         while known && !rest.is_empty() {
-            let lengths =
-                (1..=rest.len().min(self.longest)).rev().filter(|&length| rest.is_char_boundary(length));
-            let found = lengths.filter_map(|length| Some((length, *pieces.get(&rest[..length])?))).next();
+            let lengths = (1..=rest.len().min(self.longest))
+                .rev()
+                .filter(|&length| rest.is_char_boundary(length));
+            let found = lengths
+                .filter_map(|length| Some((length, *pieces.get(&rest[..length])?)))
+                .next();
             match found {
                 Some((length, id)) => {
                     out.push(id);
@@ -240,7 +279,11 @@ fn is_noise(c: char) -> bool {
 }
 
 fn is_punctuation(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_punctuation() } else { c.is_punctuation() }
+    if c.is_ascii() {
+        c.is_ascii_punctuation()
+    } else {
+        c.is_punctuation()
+    }
 }
 
 /// Characters that are words by themselves: the blocks of CJK ideographs that BERT names. The one at 2B920 begins a
@@ -255,10 +298,19 @@ fn must_be(field: &'static str, found: &str, expected: &str) -> MiniLmResult<()>
     if found == expected {
         Ok(())
     } else {
-        Err(foreign(field, format!("{found:?}"), format!("{expected:?}")))
+        Err(foreign(
+            field,
+            format!("{found:?}"),
+            format!("{expected:?}"),
+        ))
     }
 }
 
 fn foreign(field: &'static str, found: impl ToString, expected: String) -> MiniLmError {
-    MiniLmError::Foreign { file: FILE, field, found: found.to_string(), expected }
+    MiniLmError::Foreign {
+        file: FILE,
+        field,
+        found: found.to_string(),
+        expected,
+    }
 }

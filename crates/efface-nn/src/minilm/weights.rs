@@ -52,28 +52,44 @@ pub(super) struct MiniLmWeights {
 impl MiniLmWeights {
     pub(super) fn read(bytes: &[u8], config: &MiniLmConfig) -> MiniLmResult<Self> {
         // The format allows headers of 100 MB, which take many times as much once parsed.
-        let header = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
+        let header = bytes
+            .first_chunk::<8>()
+            .map_or(0, |length| u64::from_le_bytes(*length));
         if header > LARGEST_HEADER {
-            let reason = format!("its header claims {header} bytes where at most {LARGEST_HEADER} are usual");
+            let reason = format!(
+                "its header claims {header} bytes where at most {LARGEST_HEADER} are usual"
+            );
             return Err(MiniLmError::Damaged(reason));
         }
-        let file =
-            WeightFile(SafeTensors::deserialize(bytes).map_err(|e| MiniLmError::Damaged(e.to_string()))?);
+        let file = WeightFile(
+            SafeTensors::deserialize(bytes).map_err(|e| MiniLmError::Damaged(e.to_string()))?,
+        );
         let hidden = config.hidden_size;
-        let words = file.tensor("embeddings.word_embeddings.weight", &[config.vocab_size, hidden])?;
+        let words = file.tensor(
+            "embeddings.word_embeddings.weight",
+            &[config.vocab_size, hidden],
+        )?;
         let shape = [config.max_position_embeddings, hidden];
         let mut positions = file.tensor("embeddings.position_embeddings.weight", &shape)?;
         let shape = [config.type_vocab_size, hidden];
         let kinds = file.tensor("embeddings.token_type_embeddings.weight", &shape)?;
         for position in positions.chunks_exact_mut(hidden) {
-            position.iter_mut().zip(&kinds[..hidden]).for_each(|(p, k)| *p += k);
+            position
+                .iter_mut()
+                .zip(&kinds[..hidden])
+                .for_each(|(p, k)| *p += k);
         }
         let norm = file.norm("embeddings.LayerNorm", hidden)?;
         let mut layers = Vec::new();
         for layer in 0..config.num_hidden_layers {
             layers.push(file.layer(&format!("encoder.layer.{layer}"), config)?);
         }
-        Ok(Self { words, positions, norm, layers })
+        Ok(Self {
+            words,
+            positions,
+            norm,
+            layers,
+        })
     }
 
     pub(super) fn to_onnx(&self, config: &MiniLmConfig) -> onnx::OnnxBert<'_> {
@@ -104,13 +120,23 @@ impl MiniLmLinear {
         let outputs = self.bias.len();
         let inputs = self.weight.len() / outputs;
         let order = onnx::WeightOrder::InputsOutputs;
-        onnx::OnnxLinear { weight: &self.weight, bias: &self.bias, inputs, outputs, order }
+        onnx::OnnxLinear {
+            weight: &self.weight,
+            bias: &self.bias,
+            inputs,
+            outputs,
+            order,
+        }
     }
 }
 
 impl MiniLmNorm {
     fn to_onnx(&self, epsilon: f32) -> onnx::OnnxNorm<'_> {
-        onnx::OnnxNorm { scale: &self.scale, shift: &self.shift, epsilon }
+        onnx::OnnxNorm {
+            scale: &self.scale,
+            shift: &self.shift,
+            epsilon,
+        }
     }
 }
 
@@ -119,7 +145,10 @@ struct WeightFile<'a>(SafeTensors<'a>);
 impl WeightFile<'_> {
     /// A tensor of exactly this shape.
     fn tensor(&self, name: &str, shape: &[usize]) -> MiniLmResult<Vec<f32>> {
-        let view = self.0.tensor(name).map_err(|_| MiniLmError::MissingTensor { name: name.into() })?;
+        let view = self
+            .0
+            .tensor(name)
+            .map_err(|_| MiniLmError::MissingTensor { name: name.into() })?;
         if view.dtype() != Dtype::F32 || view.shape() != shape {
             return Err(MiniLmError::Tensor {
                 name: name.into(),
@@ -127,8 +156,13 @@ impl WeightFile<'_> {
                 expected: format!("F32 {shape:?}"),
             });
         }
-        let values: Vec<f32> =
-            view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let values: Vec<f32> = view
+            .data()
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect();
         if values.iter().all(|value| value.is_finite()) {
             Ok(values)
         } else {
@@ -144,7 +178,12 @@ impl WeightFile<'_> {
     }
 
     /// Linear maps of the same inputs, side by side.
-    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> MiniLmResult<MiniLmLinear> {
+    fn linear(
+        &self,
+        names: &[String],
+        inputs: usize,
+        outputs: usize,
+    ) -> MiniLmResult<MiniLmLinear> {
         let all = outputs * names.len();
         let mut weight = vec![0.0; inputs * all];
         let mut bias = Vec::with_capacity(all);

@@ -47,11 +47,19 @@ impl OnnxBert<'_> {
     pub fn model(&self, head: Option<&OnnxHead<'_>>) -> OnnxResult<OnnxModel> {
         if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
             let range = format!("a divisor of the width, {}", self.hidden);
-            return Err(OnnxError::Count { name: "heads".into(), found: self.heads, range });
+            return Err(OnnxError::Count {
+                name: "heads".into(),
+                found: self.heads,
+                range,
+            });
         }
         let mut graph = OnnxGraph::new("bert");
         let g = &mut graph;
-        g.input("input_ids", ElementType::Int64, &[TensorDim::Named("batch"), TensorDim::Named("time")])?;
+        g.input(
+            "input_ids",
+            ElementType::Int64,
+            &[TensorDim::Named("batch"), TensorDim::Named("time")],
+        )?;
         g.input(
             "attention_mask",
             ElementType::Int64,
@@ -103,31 +111,60 @@ impl OnnxBert<'_> {
     fn embed(&self, g: &mut OnnxGraph) -> OnnxResult<String> {
         let words = g.weights("words", &[self.vocabulary, self.hidden], self.words)?;
         let positions = g.weights("positions", &[self.longest, self.hidden], self.positions)?;
-        let words = g.node("Gather", &[&words, "input_ids"], &[("axis", NodeAttribute::Int(0))])?;
+        let words = g.node(
+            "Gather",
+            &[&words, "input_ids"],
+            &[("axis", NodeAttribute::Int(0))],
+        )?;
         let shape = g.node("Shape", &["input_ids"], &[])?;
-        let time = g.node("Gather", &[&shape, "axis_1"], &[("axis", NodeAttribute::Int(0))])?;
+        let time = g.node(
+            "Gather",
+            &[&shape, "axis_1"],
+            &[("axis", NodeAttribute::Int(0))],
+        )?;
         let positions = g.node("Slice", &[&positions, "zero", &time, "zero"], &[])?;
         let x = g.node("Add", &[&words, &positions], &[])?;
         self.norm.add(g, "norm", &x, self.hidden)
     }
 
-    fn layer(&self, g: &mut OnnxGraph, name: &str, layer: &BertLayer<'_>, x: &str) -> OnnxResult<String> {
+    fn layer(
+        &self,
+        g: &mut OnnxGraph,
+        name: &str,
+        layer: &BertLayer<'_>,
+        x: &str,
+    ) -> OnnxResult<String> {
         let hidden = self.hidden;
         if layer.query_key_value.outputs != 3 * hidden {
             let found = layer.query_key_value.outputs;
             let range = format!("three times the width, {}", 3 * hidden);
-            return Err(OnnxError::Count { name: format!("{name}.query_key_value.outputs"), found, range });
+            return Err(OnnxError::Count {
+                name: format!("{name}.query_key_value.outputs"),
+                found,
+                range,
+            });
         }
-        for (part, found) in [("attention", layer.attention.outputs), ("narrow", layer.narrow.outputs)] {
+        for (part, found) in [
+            ("attention", layer.attention.outputs),
+            ("narrow", layer.narrow.outputs),
+        ] {
             if found != hidden {
                 let range = format!("the width, {hidden}");
-                return Err(OnnxError::Count { name: format!("{name}.{part}.outputs"), found, range });
+                return Err(OnnxError::Count {
+                    name: format!("{name}.{part}.outputs"),
+                    found,
+                    range,
+                });
             }
         }
         let context = self.attend(g, name, &layer.query_key_value, x)?;
-        let y = layer.attention.add(g, &format!("{name}.attention"), &context, hidden)?;
+        let y = layer
+            .attention
+            .add(g, &format!("{name}.attention"), &context, hidden)?;
         let y = g.node("Add", &[&y, x], &[])?;
-        let y = layer.attention_norm.add(g, &format!("{name}.attention_norm"), &y, hidden)?;
+        let y = layer
+            .attention_norm
+            .add(g, &format!("{name}.attention_norm"), &y, hidden)?;
 
         let middle = layer.widen.add(g, &format!("{name}.widen"), &y, hidden)?;
         let scaled = g.node("Div", &[&middle, "root_two"], &[])?;
@@ -135,19 +172,36 @@ impl OnnxBert<'_> {
         let above = g.node("Add", &[&erf, "one"], &[])?;
         let gelu = g.node("Mul", &[&middle, &above], &[])?;
         let gelu = g.node("Mul", &[&gelu, "half"], &[])?;
-        let z = layer.narrow.add(g, &format!("{name}.narrow"), &gelu, layer.widen.outputs)?;
+        let z = layer
+            .narrow
+            .add(g, &format!("{name}.narrow"), &gelu, layer.widen.outputs)?;
         let z = g.node("Add", &[&z, &y], &[])?;
         layer.norm.add(g, &format!("{name}.norm"), &z, hidden)
     }
 
-    fn attend(&self, g: &mut OnnxGraph, name: &str, three: &OnnxLinear<'_>, x: &str) -> OnnxResult<String> {
+    fn attend(
+        &self,
+        g: &mut OnnxGraph,
+        name: &str,
+        three: &OnnxLinear<'_>,
+        x: &str,
+    ) -> OnnxResult<String> {
         let all = three.add(g, &format!("{name}.query_key_value"), x, self.hidden)?;
         let parts = ["query", "key", "value"].map(|part| format!("{name}.{part}"));
         let names = [parts[0].as_str(), &parts[1], &parts[2]];
-        g.named("Split", &[&all, "three"], &[("axis", NodeAttribute::Int(2))], &names)?;
+        g.named(
+            "Split",
+            &[&all, "three"],
+            &[("axis", NodeAttribute::Int(2))],
+            &names,
+        )?;
         let mut by_head = |part: &str, order: &[i64]| {
             let split = g.node("Reshape", &[part, "by_head"], &[])?;
-            g.node("Transpose", &[&split], &[("perm", NodeAttribute::Ints(order))])
+            g.node(
+                "Transpose",
+                &[&split],
+                &[("perm", NodeAttribute::Ints(order))],
+            )
         };
         let query = by_head(names[0], &[0, 2, 1, 3])?;
         let key = by_head(names[1], &[0, 2, 3, 1])?;
@@ -157,7 +211,11 @@ impl OnnxBert<'_> {
         let scores = g.node("Add", &[&scores, "absent"], &[])?;
         let weights = g.node("Softmax", &[&scores], &[("axis", NodeAttribute::Int(-1))])?;
         let read = g.node("MatMul", &[&weights, &value], &[])?;
-        let read = g.node("Transpose", &[&read], &[("perm", NodeAttribute::Ints(&[0, 2, 1, 3]))])?;
+        let read = g.node(
+            "Transpose",
+            &[&read],
+            &[("perm", NodeAttribute::Ints(&[0, 2, 1, 3]))],
+        )?;
         g.node("Reshape", &[&read, "all_heads"], &[])
     }
 
@@ -167,10 +225,17 @@ impl OnnxBert<'_> {
         let mask = g.node("Unsqueeze", &["mask", "axis_2"], &[])?;
         let kept = g.node("Mul", &[x, &mask], &[])?;
         let total = g.node("ReduceSum", &[&kept, "axis_1"], &apart)?;
-        let count = g.node("ReduceSum", &["mask", "axis_1"], &[("keepdims", NodeAttribute::Int(1))])?;
+        let count = g.node(
+            "ReduceSum",
+            &["mask", "axis_1"],
+            &[("keepdims", NodeAttribute::Int(1))],
+        )?;
         let count = g.node("Max", &[&count, "one"], &[])?;
         let mean = g.node("Div", &[&total, &count], &[])?;
-        let axes = [("axes", NodeAttribute::Ints(&[1])), ("keepdims", NodeAttribute::Int(1))];
+        let axes = [
+            ("axes", NodeAttribute::Ints(&[1])),
+            ("keepdims", NodeAttribute::Int(1)),
+        ];
         let length = g.node("ReduceL2", &[&mean], &axes)?;
         let length = g.node("Max", &[&length, "tiny"], &[])?;
         g.named("Div", &[&mean, &length], &[], &["features"])

@@ -59,7 +59,9 @@ pub enum OnnxError {
     #[error("no part is named {0}")]
     Unknown(String),
     /// The format ends at 2 GiB.
-    #[error("the model takes more than 2 GiB, which an ONNX file cannot hold; export safetensors instead")]
+    #[error(
+        "the model takes more than 2 GiB, which an ONNX file cannot hold; export safetensors instead"
+    )]
     TooLarge,
 }
 

@@ -104,20 +104,37 @@ impl OnnxGraph {
     }
 
     fn declare(&mut self, name: &str) -> OnnxResult<()> {
-        if self.names.insert(name.to_owned()) { Ok(()) } else { Err(OnnxError::Duplicate(name.to_owned())) }
+        if self.names.insert(name.to_owned()) {
+            Ok(())
+        } else {
+            Err(OnnxError::Duplicate(name.to_owned()))
+        }
     }
 
     /// Adds weights and gives back their name.
-    pub(super) fn weights(&mut self, name: &str, shape: &[usize], values: &[f32]) -> OnnxResult<String> {
+    pub(super) fn weights(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: &[f32],
+    ) -> OnnxResult<String> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(OnnxError::NotFinite { name: name.to_owned(), at });
+            return Err(OnnxError::NotFinite {
+                name: name.to_owned(),
+                at,
+            });
         }
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.tensor(name, shape, FLOAT, values.len(), 4, bytes)
     }
 
     /// Adds whole numbers and gives back their name. An empty shape makes a scalar.
-    pub(super) fn numbers(&mut self, name: &str, shape: &[usize], values: &[i64]) -> OnnxResult<String> {
+    pub(super) fn numbers(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: &[i64],
+    ) -> OnnxResult<String> {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.tensor(name, shape, INT64, values.len(), 8, bytes)
     }
@@ -128,7 +145,9 @@ impl OnnxGraph {
         let mut tensor = ProtoMessage::default();
         tensor.int(field::tensor::DIMS, values.len() as i64);
         tensor.int(field::tensor::DATA_TYPE, STRING);
-        values.iter().for_each(|value| tensor.text(field::tensor::STRING_DATA, value));
+        values
+            .iter()
+            .for_each(|value| tensor.text(field::tensor::STRING_DATA, value));
         tensor.text(field::tensor::NAME, name);
         self.message.message(field::graph::INITIALIZER, &tensor);
         Ok(name.to_owned())
@@ -143,9 +162,15 @@ impl OnnxGraph {
         size: usize,
         bytes: impl Iterator<Item = u8>,
     ) -> OnnxResult<String> {
-        let expected = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+        let expected = shape
+            .iter()
+            .try_fold(1usize, |product, &size| product.checked_mul(size));
         if expected != Some(count) {
-            return Err(OnnxError::Shape { name: name.to_owned(), found: count, shape: shape.to_vec() });
+            return Err(OnnxError::Shape {
+                name: name.to_owned(),
+                found: count,
+                shape: shape.to_vec(),
+            });
         }
         if count * size + self.message.bytes().len() > LARGEST {
             return Err(OnnxError::TooLarge);
@@ -159,7 +184,8 @@ impl OnnxGraph {
         head.text(field::tensor::NAME, name);
         head.length(field::tensor::RAW_DATA, count * size);
         // The bytes go straight into the graph: weights are the bulk of a file, and one copy of them is enough.
-        self.message.length(field::graph::INITIALIZER, head.bytes().len() + count * size);
+        self.message
+            .length(field::graph::INITIALIZER, head.bytes().len() + count * size);
         self.message.append(head.bytes().iter().copied());
         self.message.append(bytes);
         Ok(name.to_owned())
@@ -206,22 +232,37 @@ impl OnnxGraph {
         Ok(())
     }
 
-    pub(super) fn input(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> OnnxResult<()> {
+    pub(super) fn input(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        shape: &[TensorDim],
+    ) -> OnnxResult<()> {
         self.declare(name)?;
-        self.message.message(field::graph::INPUT, &value_info(name, element, shape));
+        self.message
+            .message(field::graph::INPUT, &value_info(name, element, shape));
         Ok(())
     }
 
-    pub(super) fn output(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> OnnxResult<()> {
+    pub(super) fn output(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        shape: &[TensorDim],
+    ) -> OnnxResult<()> {
         if !self.names.contains(name) {
             return Err(OnnxError::Unknown(name.to_owned()));
         }
-        self.message.message(field::graph::OUTPUT, &value_info(name, element, shape));
+        self.message
+            .message(field::graph::OUTPUT, &value_info(name, element, shape));
         Ok(())
     }
 
     pub(super) fn finish(self) -> OnnxModel {
-        OnnxModel { graph: self.message, notes: Vec::new() }
+        OnnxModel {
+            graph: self.message,
+            notes: Vec::new(),
+        }
     }
 }
 

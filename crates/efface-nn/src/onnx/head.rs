@@ -75,7 +75,10 @@ impl OnnxHead<'_> {
         graph.input(
             "features",
             ElementType::Float,
-            &[TensorDim::Named("batch"), TensorDim::Fixed(self.linear.inputs)],
+            &[
+                TensorDim::Named("batch"),
+                TensorDim::Fixed(self.linear.inputs),
+            ],
         )?;
         self.add(&mut graph, self.linear.inputs)?;
         add_labels(&mut graph, self.linear.outputs, classes)?;
@@ -111,18 +114,28 @@ fn add_labels(graph: &mut OnnxGraph, outputs: usize, classes: &[String]) -> Onnx
     }
     if classes.len() != outputs.max(2) {
         let shape = vec![outputs.max(2)];
-        return Err(OnnxError::Shape { name: "classes".into(), found: classes.len(), shape });
+        return Err(OnnxError::Shape {
+            name: "classes".into(),
+            found: classes.len(),
+            shape,
+        });
     }
     let names = graph.texts("classes", classes)?;
     let place = if outputs == 1 {
         let zero = graph.weights("head.zero", &[1], &[0.0])?;
         let column = graph.numbers("head.column", &[1], &[1])?;
         let above = graph.node("Greater", &["scores", &zero], &[])?;
-        let number =
-            graph.node("Cast", &[&above], &[("to", NodeAttribute::Int(ElementType::Int64.code()))])?;
+        let number = graph.node(
+            "Cast",
+            &[&above],
+            &[("to", NodeAttribute::Int(ElementType::Int64.code()))],
+        )?;
         graph.node("Squeeze", &[&number, &column], &[])?
     } else {
-        let settings = [("axis", NodeAttribute::Int(-1)), ("keepdims", NodeAttribute::Int(0))];
+        let settings = [
+            ("axis", NodeAttribute::Int(-1)),
+            ("keepdims", NodeAttribute::Int(0)),
+        ];
         graph.node("ArgMax", &["scores"], &settings)?
     };
     graph.named("Gather", &[&names, &place], &[], &["label"])?;
@@ -145,7 +158,9 @@ pub struct OnnxQuadratic<'a> {
 impl OnnxQuadratic<'_> {
     /// The whole of it, from `features` to `scores` and to the `label` of these classes that has the largest score.
     pub fn labelled(&self, classes: &[String]) -> OnnxResult<OnnxModel> {
-        let OnnxLinear { inputs, outputs, .. } = self.linear;
+        let OnnxLinear {
+            inputs, outputs, ..
+        } = self.linear;
         let mut graph = OnnxGraph::new("head");
         graph.input(
             "features",
@@ -167,9 +182,19 @@ impl OnnxQuadratic<'_> {
 
 impl OnnxLinear<'_> {
     /// Adds the map of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> OnnxResult<String> {
+    pub(super) fn add(
+        &self,
+        graph: &mut OnnxGraph,
+        name: &str,
+        x: &str,
+        width: usize,
+    ) -> OnnxResult<String> {
         if self.inputs != width {
-            return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
+            return Err(OnnxError::Width {
+                name: name.to_owned(),
+                found: self.inputs,
+                expected: width,
+            });
         }
         let shape = [self.inputs, self.outputs];
         let values = match self.order {
@@ -190,15 +215,26 @@ impl OnnxLinear<'_> {
 
 /// Turns rows of `columns` numbers into columns.
 pub(super) fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
-    (0..columns).flat_map(|column| values.iter().skip(column).step_by(columns).copied()).collect()
+    (0..columns)
+        .flat_map(|column| values.iter().skip(column).step_by(columns).copied())
+        .collect()
 }
 
 impl OnnxNorm<'_> {
     /// Adds the normalisation of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> OnnxResult<String> {
+    pub(super) fn add(
+        &self,
+        graph: &mut OnnxGraph,
+        name: &str,
+        x: &str,
+        width: usize,
+    ) -> OnnxResult<String> {
         let scale = graph.weights(&format!("{name}.scale"), &[width], self.scale)?;
         let shift = graph.weights(&format!("{name}.shift"), &[width], self.shift)?;
-        let settings = [("axis", NodeAttribute::Int(-1)), ("epsilon", NodeAttribute::Float(self.epsilon))];
+        let settings = [
+            ("axis", NodeAttribute::Int(-1)),
+            ("epsilon", NodeAttribute::Float(self.epsilon)),
+        ];
         graph.node("LayerNormalization", &[x, &scale, &shift], &settings)
     }
 }

@@ -48,7 +48,9 @@ pub struct LstmLayer<'a> {
 
 impl LstmLayer<'_> {
     fn directions(&self) -> Vec<&OnnxLstm<'_>> {
-        std::iter::once(&self.forward).chain(&self.backward).collect()
+        std::iter::once(&self.forward)
+            .chain(&self.backward)
+            .collect()
     }
 }
 
@@ -105,15 +107,31 @@ impl TextLstm<'_> {
     /// within the vocabulary.
     pub fn model(&self) -> OnnxResult<OnnxModel> {
         let Some(last) = self.layers.last() else {
-            return Err(OnnxError::Count { name: "layers".into(), found: 0, range: "at least 1".into() });
+            return Err(OnnxError::Count {
+                name: "layers".into(),
+                found: 0,
+                range: "at least 1".into(),
+            });
         };
         let mut graph = OnnxGraph::new("lstm");
         let g = &mut graph;
-        g.input("tokens", ElementType::Int64, &[TensorDim::Named("batch"), TensorDim::Named("time")])?;
+        g.input(
+            "tokens",
+            ElementType::Int64,
+            &[TensorDim::Named("batch"), TensorDim::Named("time")],
+        )?;
         g.input("lengths", ElementType::Int64, &[TensorDim::Named("batch")])?;
         let embedding = g.weights("embedding", &[self.vocabulary, self.width], self.embedding)?;
-        let vectors = g.node("Gather", &[&embedding, "tokens"], &[("axis", NodeAttribute::Int(0))])?;
-        let mut x = g.node("Transpose", &[&vectors], &[("perm", NodeAttribute::Ints(&[1, 0, 2]))])?;
+        let vectors = g.node(
+            "Gather",
+            &[&embedding, "tokens"],
+            &[("axis", NodeAttribute::Int(0))],
+        )?;
+        let mut x = g.node(
+            "Transpose",
+            &[&vectors],
+            &[("perm", NodeAttribute::Ints(&[1, 0, 2]))],
+        )?;
         let lengths = g.node("Cast", &["lengths"], &[("to", NodeAttribute::Int(6))])?;
         // [time, batch, directions, hidden] to [time, batch, both side by side].
         g.numbers("side_by_side", &[3], &[0, 0, -1])?;
@@ -121,15 +139,27 @@ impl TextLstm<'_> {
         for (number, layer) in self.layers.iter().enumerate() {
             (x, width) = add_layer(g, &format!("layer.{number}"), layer, &x, width, &lengths)?;
         }
-        let pooled = if self.projection.is_some() { "pooled" } else { "features" };
+        let pooled = if self.projection.is_some() {
+            "pooled"
+        } else {
+            "features"
+        };
         pool(g, self.pooling, &x, width, last.backward.is_some(), pooled)?;
         if let Some(OnnxProjection { linear, squash }) = &self.projection {
             let y = linear.add(g, "projection", pooled, width)?;
-            let op = if *squash == OnnxSquash::Tanh { "Tanh" } else { "Relu" };
+            let op = if *squash == OnnxSquash::Tanh {
+                "Tanh"
+            } else {
+                "Relu"
+            };
             g.named(op, &[&y], &[], &["features"])?;
             width = linear.outputs;
         }
-        g.output("features", ElementType::Float, &[TensorDim::Named("batch"), TensorDim::Fixed(width)])?;
+        g.output(
+            "features",
+            ElementType::Float,
+            &[TensorDim::Named("batch"), TensorDim::Fixed(width)],
+        )?;
         if let Some(head) = &self.head {
             head.add(g, width)?;
         }
@@ -167,19 +197,41 @@ fn add_layer(
         }
     }
     let count = directions.len();
-    let w = g.weights(&format!("{name}.input_weight"), &[count, 4 * hidden, width], &w)?;
-    let r = g.weights(&format!("{name}.recurrent_weight"), &[count, 4 * hidden, hidden], &r)?;
+    let w = g.weights(
+        &format!("{name}.input_weight"),
+        &[count, 4 * hidden, width],
+        &w,
+    )?;
+    let r = g.weights(
+        &format!("{name}.recurrent_weight"),
+        &[count, 4 * hidden, hidden],
+        &r,
+    )?;
     let b = g.weights(&format!("{name}.bias"), &[count, 8 * hidden], &b)?;
-    let direction = if count == 2 { "bidirectional" } else { "forward" };
-    let settings =
-        [("hidden_size", NodeAttribute::Int(hidden as i64)), ("direction", NodeAttribute::Text(direction))];
+    let direction = if count == 2 {
+        "bidirectional"
+    } else {
+        "forward"
+    };
+    let settings = [
+        ("hidden_size", NodeAttribute::Int(hidden as i64)),
+        ("direction", NodeAttribute::Text(direction)),
+    ];
     let y = g.node("LSTM", &[&before, &w, &r, &b, lengths], &settings)?;
-    let y = g.node("Transpose", &[&y], &[("perm", NodeAttribute::Ints(&[0, 2, 1, 3]))])?;
+    let y = g.node(
+        "Transpose",
+        &[&y],
+        &[("perm", NodeAttribute::Ints(&[0, 2, 1, 3]))],
+    )?;
     let mut y = g.node("Reshape", &[&y, "side_by_side"], &[])?;
     let outputs = count * hidden;
     if layer.residual {
         if outputs != width {
-            return Err(OnnxError::Residual { name: name.to_owned(), inputs: width, outputs });
+            return Err(OnnxError::Residual {
+                name: name.to_owned(),
+                inputs: width,
+                outputs,
+            });
         }
         y = g.node("Add", &[&y, x], &[])?;
     }
@@ -200,21 +252,45 @@ impl OnnxLstm<'_> {
 
     fn check(&self, name: &str, width: usize, hidden: usize) -> OnnxResult<()> {
         if self.inputs != width {
-            return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
+            return Err(OnnxError::Width {
+                name: name.to_owned(),
+                found: self.inputs,
+                expected: width,
+            });
         }
         if self.hidden != hidden || hidden == 0 {
             let range = format!("{}, as in the other direction, and not 0", hidden.max(1));
-            return Err(OnnxError::Count { name: format!("{name}.hidden"), found: self.hidden, range });
+            return Err(OnnxError::Count {
+                name: format!("{name}.hidden"),
+                found: self.hidden,
+                range,
+            });
         }
         for (part, values, columns) in [
             ("input_weight", self.input_weight, width),
             ("recurrent_weight", self.recurrent_weight, hidden),
             ("bias", self.bias, 1),
-            ("recurrent_bias", self.recurrent_bias.unwrap_or(self.bias), 1),
+            (
+                "recurrent_bias",
+                self.recurrent_bias.unwrap_or(self.bias),
+                1,
+            ),
         ] {
-            if hidden.checked_mul(4).and_then(|rows| rows.checked_mul(columns)) != Some(values.len()) {
-                let shape = if columns == 1 { vec![4 * hidden] } else { vec![4 * hidden, columns] };
-                return Err(OnnxError::Shape { name: format!("{name}.{part}"), found: values.len(), shape });
+            if hidden
+                .checked_mul(4)
+                .and_then(|rows| rows.checked_mul(columns))
+                != Some(values.len())
+            {
+                let shape = if columns == 1 {
+                    vec![4 * hidden]
+                } else {
+                    vec![4 * hidden, columns]
+                };
+                return Err(OnnxError::Shape {
+                    name: format!("{name}.{part}"),
+                    found: values.len(),
+                    shape,
+                });
             }
         }
         Ok(())
@@ -224,7 +300,9 @@ impl OnnxLstm<'_> {
 /// The four blocks of rows in ONNX's order.
 fn gates(values: &[f32]) -> impl Iterator<Item = f32> {
     let block = values.len() / 4;
-    GATES.into_iter().flat_map(move |gate| values[gate * block..(gate + 1) * block].iter().copied())
+    GATES
+        .into_iter()
+        .flat_map(move |gate| values[gate * block..(gate + 1) * block].iter().copied())
 }
 
 /// Adds the pooling of `x`, [time, batch, width], under the name `out`.
@@ -244,7 +322,11 @@ fn pool(
     g.weights("nothing", &[], &[0.0])?;
     // A step's number against a text's length, [time, 1] and [batch], says which tokens are there.
     let shape = g.node("Shape", &["tokens"], &[])?;
-    let time = g.node("Gather", &[&shape, "one"], &[("axis", NodeAttribute::Int(0))])?;
+    let time = g.node(
+        "Gather",
+        &[&shape, "one"],
+        &[("axis", NodeAttribute::Int(0))],
+    )?;
     let steps = g.node("Range", &["zero", &time, "one"], &[])?;
     let steps = g.node("Unsqueeze", &[&steps, "axis_1"], &[])?;
     match pooling {
@@ -261,7 +343,10 @@ fn pool(
             let mask = g.node("Unsqueeze", &[&mask, "axis_2"], &[])?;
             g.weights("least", &[], &[f32::MIN])?;
             let kept = g.node("Where", &[&mask, x, "least"], &[])?;
-            let axes = [("axes", NodeAttribute::Ints(&[0])), ("keepdims", NodeAttribute::Int(0))];
+            let axes = [
+                ("axes", NodeAttribute::Ints(&[0])),
+                ("keepdims", NodeAttribute::Int(0)),
+            ];
             let most = g.node("ReduceMax", &[&kept], &axes)?;
             let any = g.node("Greater", &["lengths", "zero"], &[])?;
             let any = g.node("Unsqueeze", &[&any, "axis_1"], &[])?;
@@ -281,10 +366,20 @@ fn pool(
             let half = width as i64 / 2;
             let split = g.numbers("halves", &[2], &[half, half])?;
             let axis = [("axis", NodeAttribute::Int(2))];
-            g.named("Split", &[x, &split], &axis, &["forward_half", "backward_half"])?;
+            g.named(
+                "Split",
+                &[x, &split],
+                &axis,
+                &["forward_half", "backward_half"],
+            )?;
             let ahead = masked_sum(g, "forward_half", &mask)?;
             let back = masked_sum(g, "backward_half", &first)?;
-            g.named("Concat", &[&ahead, &back], &[("axis", NodeAttribute::Int(1))], &[out])
+            g.named(
+                "Concat",
+                &[&ahead, &back],
+                &[("axis", NodeAttribute::Int(1))],
+                &[out],
+            )
         }
     }
 }
@@ -294,5 +389,9 @@ fn pool(
 fn masked_sum(g: &mut OnnxGraph, x: &str, mask: &str) -> OnnxResult<String> {
     let mask = g.node("Unsqueeze", &[mask, "axis_2"], &[])?;
     let kept = g.node("Where", &[&mask, x, "nothing"], &[])?;
-    g.node("ReduceSum", &[&kept, "axis_0"], &[("keepdims", NodeAttribute::Int(0))])
+    g.node(
+        "ReduceSum",
+        &[&kept, "axis_0"],
+        &[("keepdims", NodeAttribute::Int(0))],
+    )
 }

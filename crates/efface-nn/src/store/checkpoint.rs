@@ -38,13 +38,25 @@ fn write_epoch(report: &EpochReport) -> [u64; 7] {
 }
 
 fn read_epoch(numbers: &[u64; 7]) -> EpochReport {
-    let [epoch, loss, accuracy, judged, validation_loss, validation_accuracy, best] = *numbers;
+    let [
+        epoch,
+        loss,
+        accuracy,
+        judged,
+        validation_loss,
+        validation_accuracy,
+        best,
+    ] = *numbers;
     EpochReport {
         epoch: epoch as usize,
         loss: f64::from_bits(loss),
         accuracy: f64::from_bits(accuracy),
-        validation: (judged == 1)
-            .then(|| (f64::from_bits(validation_loss), f64::from_bits(validation_accuracy))),
+        validation: (judged == 1).then(|| {
+            (
+                f64::from_bits(validation_loss),
+                f64::from_bits(validation_accuracy),
+            )
+        }),
         best: best == 1,
     }
 }
@@ -54,9 +66,11 @@ impl TrainingCheckpoint {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = TensorWriter::default();
         let total = self.parameters.len();
-        for (name, values) in
-            [("parameters", &self.parameters), ("means", &self.means), ("squares", &self.squares)]
-        {
+        for (name, values) in [
+            ("parameters", &self.parameters),
+            ("means", &self.means),
+            ("squares", &self.squares),
+        ] {
             writer.single(name, vec![total], values);
         }
         if let Some((_, best)) = &self.best {

@@ -51,8 +51,18 @@ struct TensorWriter(Vec<(String, TensorArray)>);
 
 impl TensorWriter {
     fn single(&mut self, name: impl Into<String>, shape: Vec<usize>, values: &[f32]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), TensorArray { kind: Dtype::F32, shape, bytes }));
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.0.push((
+            name.into(),
+            TensorArray {
+                kind: Dtype::F32,
+                shape,
+                bytes,
+            },
+        ));
     }
 
     fn double(&mut self, name: impl Into<String>, values: &[f64]) {
@@ -60,13 +70,33 @@ impl TensorWriter {
     }
 
     fn table(&mut self, name: impl Into<String>, shape: Vec<usize>, values: &[f64]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), TensorArray { kind: Dtype::F64, shape, bytes }));
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.0.push((
+            name.into(),
+            TensorArray {
+                kind: Dtype::F64,
+                shape,
+                bytes,
+            },
+        ));
     }
 
     fn counts(&mut self, name: impl Into<String>, values: &[u64]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), TensorArray { kind: Dtype::U64, shape: vec![values.len()], bytes }));
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.0.push((
+            name.into(),
+            TensorArray {
+                kind: Dtype::U64,
+                shape: vec![values.len()],
+                bytes,
+            },
+        ));
     }
 
     fn text(&mut self, name: impl Into<String>, text: String) {
@@ -74,7 +104,14 @@ impl TensorWriter {
     }
 
     fn bytes(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
-        self.0.push((name.into(), TensorArray { kind: Dtype::U8, shape: vec![bytes.len()], bytes }));
+        self.0.push((
+            name.into(),
+            TensorArray {
+                kind: Dtype::U8,
+                shape: vec![bytes.len()],
+                bytes,
+            },
+        ));
     }
 
     fn finish(self, settings: &impl Serialize) -> Result<Vec<u8>> {
@@ -96,32 +133,49 @@ impl<'a> TensorReader<'a> {
         };
         let length = u64::from_le_bytes(*length);
         if length > LONGEST_HEADER {
-            return damaged(format!("its header claims {length} bytes; at most {LONGEST_HEADER} are read"));
+            return damaged(format!(
+                "its header claims {length} bytes; at most {LONGEST_HEADER} are read"
+            ));
         }
-        let (_, header) = SafeTensors::read_metadata(bytes).or_else(|error| damaged(error.to_string()))?;
-        let json = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-        let Some(json) = json else { return damaged("it holds no network of this kind") };
-        let settings =
-            serde_json::from_str(json).or_else(|error| damaged(format!("its settings: {error}")))?;
-        let tensors = SafeTensors::deserialize(bytes).or_else(|error| damaged(error.to_string()))?;
+        let (_, header) =
+            SafeTensors::read_metadata(bytes).or_else(|error| damaged(error.to_string()))?;
+        let json = header
+            .metadata()
+            .as_ref()
+            .and_then(|metadata| metadata.get(KEY));
+        let Some(json) = json else {
+            return damaged("it holds no network of this kind");
+        };
+        let settings = serde_json::from_str(json)
+            .or_else(|error| damaged(format!("its settings: {error}")))?;
+        let tensors =
+            SafeTensors::deserialize(bytes).or_else(|error| damaged(error.to_string()))?;
         Ok((Self(tensors), settings))
     }
 
     fn bytes(&self, name: &str, kind: Dtype, shape: Option<&[usize]>) -> Result<&'a [u8]> {
-        let Ok(found) = self.0.tensor(name) else { return damaged(format!("{name} is missing")) };
+        let Ok(found) = self.0.tensor(name) else {
+            return damaged(format!("{name} is missing"));
+        };
         if found.dtype() != kind || shape.is_some_and(|shape| shape != found.shape()) {
             let is = found.shape();
             let kind_found = found.dtype();
             let wanted = shape.map_or_else(|| "any shape".into(), |shape| format!("{shape:?}"));
-            return damaged(format!("{name} is {kind_found:?} {is:?} where {kind:?} {wanted} was expected"));
+            return damaged(format!(
+                "{name} is {kind_found:?} {is:?} where {kind:?} {wanted} was expected"
+            ));
         }
         Ok(found.data())
     }
 
     fn single(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let bytes = self.bytes(name, Dtype::F32, Some(shape))?;
-        let values: Vec<f32> =
-            bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
+        let values: Vec<f32> = bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|chunk| f32::from_le_bytes(*chunk))
+            .collect();
         if values.iter().all(|value| value.is_finite()) {
             Ok(values)
         } else {
@@ -131,11 +185,21 @@ impl<'a> TensorReader<'a> {
 
     fn double(&self, name: &str) -> Result<Vec<f64>> {
         let bytes = self.bytes(name, Dtype::F64, None)?;
-        Ok(bytes.as_chunks::<8>().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect())
+        Ok(bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|chunk| f64::from_le_bytes(*chunk))
+            .collect())
     }
 
     fn counts(&self, name: &str) -> Result<Vec<u64>> {
         let bytes = self.bytes(name, Dtype::U64, None)?;
-        Ok(bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
+        Ok(bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|chunk| u64::from_le_bytes(*chunk))
+            .collect())
     }
 }

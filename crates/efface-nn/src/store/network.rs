@@ -70,7 +70,11 @@ pub(crate) fn write(
     if vectors {
         writer.text("words", embedding.words().join("\n"));
         let rows = embedding.table().len() / embedding.width();
-        writer.single("embedding.start", vec![rows, embedding.width()], embedding.table());
+        writer.single(
+            "embedding.start",
+            vec![rows, embedding.width()],
+            embedding.table(),
+        );
     }
     let head = head.map(|head| write_head(head, &mut writer)).transpose()?;
     writer.finish(&NetworkFile {
@@ -102,14 +106,20 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
     }
     let embedding = match (file.vectors, known) {
         (true, _) => Arc::new(read_words(&reader, &file)?),
-        (false, Some(known)) if known.words().len() == file.words && known.width() == file.word_width => {
+        (false, Some(known))
+            if known.words().len() == file.words && known.width() == file.word_width =>
+        {
             known.clone()
         }
         (false, _) => return damaged("its words are not those that it was written with"),
     };
     file.training.check()?;
-    let recipe =
-        NetworkRecipe { embedding, encoder: file.encoder, training: file.training, head: file.head_recipe };
+    let recipe = NetworkRecipe {
+        embedding,
+        encoder: file.encoder,
+        training: file.training,
+        head: file.head_recipe,
+    };
     let backbone = if file.arrays {
         let plan = recipe.plan(file.classes)?;
         let mut parameters = Vec::new();
@@ -120,12 +130,26 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
         let max_tokens = file.max_tokens;
         let plan = Arc::new(plan);
         let parameters = Arc::new(parameters);
-        Some(Backbone { recipe, plan, parameters, steps: file.steps, max_tokens })
+        Some(Backbone {
+            recipe,
+            plan,
+            parameters,
+            steps: file.steps,
+            max_tokens,
+        })
     } else {
         None
     };
-    let head = file.head.map(|head| read_head(&reader, head, &recipe.head)).transpose()?;
-    Ok(StoredNetwork { recipe, max_tokens: file.max_tokens, backbone, head })
+    let head = file
+        .head
+        .map(|head| read_head(&reader, head, &recipe.head))
+        .transpose()?;
+    Ok(StoredNetwork {
+        recipe,
+        max_tokens: file.max_tokens,
+        backbone,
+        head,
+    })
 }
 
 fn read_words(reader: &TensorReader<'_>, file: &NetworkFile) -> Result<Embedding> {
@@ -133,8 +157,16 @@ fn read_words(reader: &TensorReader<'_>, file: &NetworkFile) -> Result<Embedding
         return damaged("its words are not UTF-8");
     };
     let words: Vec<String> = words.split('\n').map(str::to_string).collect();
-    let Some(ids) = words.len().checked_add(FIRST_WORD).filter(|_| words.len() == file.words) else {
-        return damaged(format!("{} words where {} were expected", words.len(), file.words));
+    let Some(ids) = words
+        .len()
+        .checked_add(FIRST_WORD)
+        .filter(|_| words.len() == file.words)
+    else {
+        return damaged(format!(
+            "{} words where {} were expected",
+            words.len(),
+            file.words
+        ));
     };
     let table = reader.single("embedding.start", &[ids, file.word_width])?;
     let first = FIRST_WORD * file.word_width;
@@ -147,13 +179,23 @@ fn read_words(reader: &TensorReader<'_>, file: &NetworkFile) -> Result<Embedding
 impl Network {
     /// The network as bytes, waiting changes of the head folded in first.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        write(self.recipe(), self.max_tokens(), true, Some(&self.backbone), Some(&self.head))
+        write(
+            self.recipe(),
+            self.max_tokens(),
+            true,
+            Some(&self.backbone),
+            Some(&self.head),
+        )
     }
 
     /// The network of some bytes. A ridge head in the rows form, which keeps rows, comes back in the factor form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match read(bytes, None)? {
-            StoredNetwork { backbone: Some(backbone), head: Some(head), .. } => backbone.with_head(head),
+            StoredNetwork {
+                backbone: Some(backbone),
+                head: Some(head),
+                ..
+            } => backbone.with_head(head),
             _ => damaged("it holds a part of a network only"),
         }
     }
@@ -206,7 +248,11 @@ impl Backbone {
             }
         }
         let flat: Vec<f64> = coefficients.iter().flatten().copied().collect();
-        writer.table("coefficients", vec![coefficients.len(), intercept.len()], &flat);
+        writer.table(
+            "coefficients",
+            vec![coefficients.len(), intercept.len()],
+            &flat,
+        );
         writer.double("intercept", intercept);
         writer.finish(&ExportFile {
             about,
@@ -235,7 +281,11 @@ fn write_head(head: &Model, writer: &mut TensorWriter) -> Result<HeadFile> {
     let mut settled = head.clone();
     settled.settle()?;
     let state = settled.to_state()?;
-    let mut file = HeadFile { family: state.family, numbers: Vec::new(), counts: Vec::new() };
+    let mut file = HeadFile {
+        family: state.family,
+        numbers: Vec::new(),
+        counts: Vec::new(),
+    };
     writer.bytes("head.facts", state.head);
     for (name, array) in state.arrays {
         match array {
@@ -254,7 +304,11 @@ fn write_head(head: &Model, writer: &mut TensorWriter) -> Result<HeadFile> {
 
 fn read_head(reader: &TensorReader<'_>, file: HeadFile, recipe: &Recipe) -> Result<Model> {
     let head = reader.bytes("head.facts", Dtype::U8, None)?.to_vec();
-    let mut state = ModelState { family: file.family, head, arrays: Vec::new() };
+    let mut state = ModelState {
+        family: file.family,
+        head,
+        arrays: Vec::new(),
+    };
     for name in file.numbers {
         let values = reader.double(&format!("head.{name}"))?;
         state.arrays.push((name, StateArray::Numbers(values)));

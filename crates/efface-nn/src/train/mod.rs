@@ -121,7 +121,9 @@ pub struct TrainingCheckpoint {
 impl TrainingCheckpoint {
     /// The best parameters so far: those of the best epoch, or the latest where no epoch was finished.
     pub fn best(&self) -> &[f32] {
-        self.best.as_ref().map_or(&self.parameters, |(_, best)| best)
+        self.best
+            .as_ref()
+            .map_or(&self.parameters, |(_, best)| best)
     }
 
     /// The best epoch so far, from 1.
@@ -131,7 +133,9 @@ impl TrainingCheckpoint {
 
     fn is_sound(&self, total: usize) -> bool {
         let arrays = [&self.parameters, &self.means, &self.squares];
-        arrays.iter().all(|array| array.len() == total && array.iter().all(|value| value.is_finite()))
+        arrays
+            .iter()
+            .all(|array| array.len() == total && array.iter().all(|value| value.is_finite()))
             && self
                 .best
                 .as_ref()
@@ -224,7 +228,12 @@ impl<'a> Trainer<'a> {
     /// This training on a device, if it has room for it; whether it has.
     pub(crate) fn on(&mut self, device: &dyn NetworkDevice) -> Result<bool> {
         let longest = self.lessons.texts.iter().map(Vec::len).max().unwrap_or(1);
-        let batch = self.state.settings.batch.max(256).min(self.lessons.texts.len());
+        let batch = self
+            .state
+            .settings
+            .batch
+            .max(256)
+            .min(self.lessons.texts.len());
         let start = NetworkStart {
             parameters: &self.state.parameters,
             moments: Some((&self.state.means, &self.state.squares)),
@@ -259,16 +268,26 @@ impl<'a> Trainer<'a> {
 
     /// Brings the state back from a device.
     fn bring_back(&mut self) -> Result<()> {
-        let TrainingCheckpoint { parameters, means, squares, .. } = &mut self.state;
-        self.device.as_mut().map_or(Ok(()), |device| device.read(parameters, means, squares))
+        let TrainingCheckpoint {
+            parameters,
+            means,
+            squares,
+            ..
+        } = &mut self.state;
+        self.device
+            .as_mut()
+            .map_or(Ok(()), |device| device.read(parameters, means, squares))
     }
 
     /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an error the state is the one
     /// before the step that failed.
     pub fn run(&mut self, progress: &mut dyn TrainingProgress) -> Result<()> {
         while self.state.epoch < self.state.settings.epochs && !self.is_patience_over() {
-            let dealer =
-                StepDealer { lessons: self.lessons, settings: &self.state.settings, epoch: self.state.epoch };
+            let dealer = StepDealer {
+                lessons: self.lessons,
+                settings: &self.state.settings,
+                epoch: self.state.epoch,
+            };
             let batches = self.objective.steps(&dealer);
             while self.state.batch < batches.len() {
                 self.step(&batches)?;
@@ -280,7 +299,8 @@ impl<'a> Trainer<'a> {
                     batches: batches.len(),
                     loss: state.loss / state.seen.max(1) as f64,
                     accuracy: state.correct as f64 / state.seen.max(1) as f64,
-                    forgotten: (self.forgotten.1 > 0).then(|| self.forgotten.0 / self.forgotten.1 as f64),
+                    forgotten: (self.forgotten.1 > 0)
+                        .then(|| self.forgotten.0 / self.forgotten.1 as f64),
                 };
                 if progress.step(&report) == TrainingFlow::Stop {
                     return self.bring_back();
@@ -297,11 +317,17 @@ impl<'a> Trainer<'a> {
 
     fn is_patience_over(&self) -> bool {
         let best = self.state.best_epoch().unwrap_or(0);
-        !self.judge.is_empty() && self.state.epoch >= best + self.state.settings.patience && best > 0
+        !self.judge.is_empty()
+            && self.state.epoch >= best + self.state.settings.patience
+            && best > 0
     }
 
     fn weights(&self) -> EncoderWeights<'_> {
-        EncoderWeights { plan: self.plan, parameters: &self.state.parameters, frozen: self.frozen }
+        EncoderWeights {
+            plan: self.plan,
+            parameters: &self.state.parameters,
+            frozen: self.frozen,
+        }
     }
 
     fn step(&mut self, batches: &[Vec<StepGroup>]) -> Result<()> {
@@ -317,9 +343,11 @@ impl<'a> Trainer<'a> {
         let learned: usize = count(false);
         let forgotten: usize = count(true);
         let (score, norm, largest) = self.sum_gradient(groups, learned + forgotten)?;
-        for (what, value) in
-            [("loss", score.loss), ("loss of the rows to forget", score.forgotten), ("gradient norm", norm)]
-        {
+        for (what, value) in [
+            ("loss", score.loss),
+            ("loss of the rows to forget", score.forgotten),
+            ("gradient norm", norm),
+        ] {
             if !value.is_finite() {
                 return Err(self.diverged(what, value)?);
             }
@@ -350,7 +378,11 @@ impl<'a> Trainer<'a> {
         match &mut self.device {
             Some(device) => device.step(&step)?,
             None => {
-                let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);
+                let arrays = (
+                    &mut state.parameters[..],
+                    &mut state.means[..],
+                    &mut state.squares[..],
+                );
                 optimiser::step(self.plan, arrays, &self.benches[0].gradient, &step);
             }
         }
@@ -364,7 +396,11 @@ impl<'a> Trainer<'a> {
     }
 
     /// The gradient of a step, which stays where it was made: its score, its length and the largest size of a parameter.
-    fn sum_gradient(&mut self, groups: &[StepGroup], texts: usize) -> Result<(ShareScore, f64, f32)> {
+    fn sum_gradient(
+        &mut self,
+        groups: &[StepGroup],
+        texts: usize,
+    ) -> Result<(ShareScore, f64, f32)> {
         if let Some(mut device) = self.device.take() {
             let score = on_device::learn(device.as_mut(), self.plan, &self.lesson(groups, 0, 1));
             let lengths = device.lengths();
@@ -374,8 +410,9 @@ impl<'a> Trainer<'a> {
         }
         let shares = self.state.settings.threads.min(texts);
         let mut benches = std::mem::take(&mut self.benches);
-        let lessons: Vec<BatchShare<'_>> =
-            (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
+        let lessons: Vec<BatchShare<'_>> = (0..shares)
+            .map(|share| self.lesson(groups, share, shares))
+            .collect();
         benches.resize_with(shares.max(benches.len()), ThreadBuffers::default);
         for bench in &mut benches {
             bench.gradient.clear();
@@ -385,17 +422,28 @@ impl<'a> Trainer<'a> {
         let (first, others) = benches.split_at_mut(1);
         let gradient = &mut first[0].gradient;
         for other in &others[..shares - 1] {
-            gradient.iter_mut().zip(&other.gradient).for_each(|(sum, value)| *sum += value);
+            gradient
+                .iter_mut()
+                .zip(&other.gradient)
+                .for_each(|(sum, value)| *sum += value);
         }
         let norm = optimiser::norm(gradient);
-        let largest = self.state.parameters.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let largest = self
+            .state
+            .parameters
+            .iter()
+            .fold(0.0f32, |most, value| most.max(value.abs()));
         self.benches = benches;
         Ok((score, norm, largest))
     }
 
     /// The loss of the first minibatch, and its gradient.
     pub(crate) fn first_gradient(&mut self) -> Result<(f64, Vec<f32>)> {
-        let dealer = StepDealer { lessons: self.lessons, settings: &self.state.settings, epoch: 0 };
+        let dealer = StepDealer {
+            lessons: self.lessons,
+            settings: &self.state.settings,
+            epoch: 0,
+        };
         let batches = self.objective.steps(&dealer);
         let texts = batches[0].iter().map(|group| group.rows.len()).sum();
         let (score, ..) = self.sum_gradient(&batches[0], texts)?;
@@ -411,14 +459,24 @@ impl<'a> Trainer<'a> {
         self.bring_back()?;
         let step = self.state.step + 1;
         let epoch = self.state.epoch + 1;
-        Ok(Error::Diverged { step, epoch, what, value, last_good: Box::new(self.state.clone()) })
+        Ok(Error::Diverged {
+            step,
+            epoch,
+            what,
+            value,
+            last_good: Box::new(self.state.clone()),
+        })
     }
 
     /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
     fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> BatchShare<'b> {
         let Self { lessons, state, .. } = self;
         let seed = training_seed(state.settings.seed, state.step, 2 + share as u64);
-        let mut lesson = BatchShare { texts: Vec::new(), aims: Vec::new(), seed };
+        let mut lesson = BatchShare {
+            texts: Vec::new(),
+            aims: Vec::new(),
+            seed,
+        };
         // Counted over all groups, so that no thread is left without a text while there is one.
         let mut before = 0;
         for group in groups {
@@ -444,9 +502,9 @@ impl<'a> Trainer<'a> {
         let mut device = self.device.take();
         let width = self.plan.settings.features();
         let judge = || match &mut device {
-            Some(device) => {
-                self.judged_by(&self.judge, |texts| on_device::features(device.as_mut(), width, texts))
-            }
+            Some(device) => self.judged_by(&self.judge, |texts| {
+                on_device::features(device.as_mut(), width, texts)
+            }),
             None => self.judged(&self.judge),
         };
         let validation = (!self.judge.is_empty()).then(judge).transpose();
@@ -492,18 +550,30 @@ impl<'a> Trainer<'a> {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
         let mut total = ShareScore::default();
-        let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
+        let texts: Vec<&[u32]> = rows
+            .iter()
+            .map(|&row| self.lessons.texts[row].as_slice())
+            .collect();
         let mut start = 0;
         for chunk in in_chunks(&texts) {
             let features = features(chunk)?;
-            let mut logits = apply_linear(&self.plan.head, &self.state.parameters, &features, chunk.len());
+            let mut logits = apply_linear(
+                &self.plan.head,
+                &self.state.parameters,
+                &features,
+                chunk.len(),
+            );
             let own = rows[start..start + chunk.len()].iter();
-            let aims: Vec<TextAim<'_>> =
-                own.map(|&row| TextAim::learn(self.lessons.classes[row], 1.0)).collect();
+            let aims: Vec<TextAim<'_>> = own
+                .map(|&row| TextAim::learn(self.lessons.classes[row], 1.0))
+                .collect();
             total.add(&ShareScore::of(&aims, &cross_entropy(&mut logits, &aims)));
             start += chunk.len();
         }
-        Ok((total.loss / rows.len() as f64, total.correct as f64 / rows.len() as f64))
+        Ok((
+            total.loss / rows.len() as f64,
+            total.correct as f64 / rows.len() as f64,
+        ))
     }
 }
 
@@ -537,9 +607,12 @@ fn learn_side_by_side(
         };
         let mut shares = lessons.iter().zip(benches);
         let first = shares.next();
-        let others: Vec<_> =
-            shares.map(|(lesson, bench)| scope.spawn(move || learn(lesson, bench))).collect();
-        let mut total = first.map_or(ShareScore::default(), |(lesson, bench)| learn(lesson, bench));
+        let others: Vec<_> = shares
+            .map(|(lesson, bench)| scope.spawn(move || learn(lesson, bench)))
+            .collect();
+        let mut total = first.map_or(ShareScore::default(), |(lesson, bench)| {
+            learn(lesson, bench)
+        });
         for other in others {
             match other.join() {
                 Ok(score) => {
@@ -559,8 +632,9 @@ fn split(lessons: &TrainingTexts, settings: &TrainSettings) -> (Vec<usize>, Vec<
     let mut teach = Vec::new();
     let mut judge = Vec::new();
     for class in 0..lessons.class_count {
-        let mut rows: Vec<usize> =
-            (0..lessons.texts.len()).filter(|&row| lessons.classes[row] == class).collect();
+        let mut rows: Vec<usize> = (0..lessons.texts.len())
+            .filter(|&row| lessons.classes[row] == class)
+            .collect();
         rows.shuffle(&mut random);
         let held = ((rows.len() as f64 * f64::from(settings.validation)).round() as usize)
             .min(rows.len().saturating_sub(1));

@@ -47,7 +47,13 @@ pub(super) struct LearnedRows(pub(super) Vec<usize>);
 
 impl StepObjective for LearnedRows {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
-        let learn = |rows| vec![StepGroup { rows, label: 1.0, teacher: 0.0 }];
+        let learn = |rows| {
+            vec![StepGroup {
+                rows,
+                label: 1.0,
+                teacher: 0.0,
+            }]
+        };
         dealer.batches(&self.0, 1).into_iter().map(learn).collect()
     }
 }
@@ -70,7 +76,11 @@ impl StepDealer<'_> {
     /// another order.
     pub(crate) fn batches(&self, rows: &[usize], purpose: u64) -> Vec<Vec<usize>> {
         let batch = self.settings.batch;
-        let mut random = seeded(training_seed(self.settings.seed, self.epoch as u64, purpose));
+        let mut random = seeded(training_seed(
+            self.settings.seed,
+            self.epoch as u64,
+            purpose,
+        ));
         let mut rows = rows.to_vec();
         rows.shuffle(&mut random);
         let mut batches = Vec::new();

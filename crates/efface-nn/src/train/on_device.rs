@@ -21,7 +21,11 @@ pub(super) fn learn(
 }
 
 /// The features of some texts, one row after the other, in the order given.
-pub(crate) fn features(device: &mut dyn DeviceNetwork, width: usize, texts: &[&[u32]]) -> Result<Vec<f32>> {
+pub(crate) fn features(
+    device: &mut dyn DeviceNetwork,
+    width: usize,
+    texts: &[&[u32]],
+) -> Result<Vec<f32>> {
     let batch = TextBatch::new(texts);
     Ok(batch.in_order(&device.features(&batch)?, width))
 }

@@ -66,7 +66,11 @@ impl Default for TrainSettings {
 impl TrainSettings {
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
-        for (name, value) in [("batch", self.batch), ("patience", self.patience), ("threads", self.threads)] {
+        for (name, value) in [
+            ("batch", self.batch),
+            ("patience", self.patience),
+            ("threads", self.threads),
+        ] {
             if value == 0 || (name == "threads" && value > 256) {
                 return refuse(name, value.to_string(), "at least 1 (threads: at most 256)");
             }
@@ -82,7 +86,11 @@ impl TrainSettings {
             }
         }
         if !self.weight_decay.is_finite() || self.weight_decay < 0.0 {
-            return refuse("weight_decay", self.weight_decay.to_string(), "finite and 0 or more");
+            return refuse(
+                "weight_decay",
+                self.weight_decay.to_string(),
+                "finite and 0 or more",
+            );
         }
         if !(0.0..=0.5).contains(&self.validation) {
             return refuse("validation", self.validation.to_string(), "0 to 0.5");

@@ -20,7 +20,17 @@ pub(super) struct RetainedLoss(pub(super) LessonSides);
 
 impl StepObjective for RetainedLoss {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
-        let learn = |rows| vec![StepGroup { rows, label: 1.0, teacher: 0.0 }];
-        dealer.batches(&self.0.retained, 1).into_iter().map(learn).collect()
+        let learn = |rows| {
+            vec![StepGroup {
+                rows,
+                label: 1.0,
+                teacher: 0.0,
+            }]
+        };
+        dealer
+            .batches(&self.0.retained, 1)
+            .into_iter()
+            .map(learn)
+            .collect()
     }
 }

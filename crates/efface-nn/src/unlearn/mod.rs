@@ -76,12 +76,20 @@ pub fn train_further(
     progress: &mut dyn TrainingProgress,
 ) -> Result<TunedNetwork> {
     let refuse = |reason: &str| {
-        Err(efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into())
+        Err(efface::Error::Unsupported {
+            method: method.name(),
+            reason: reason.into(),
+        }
+        .into())
     };
     method.check()?;
     texts.check(gone)?;
     if gone.len() >= texts.len() {
-        return Err(efface::Error::NothingLeft { gone: gone.len(), rows: texts.len() }.into());
+        return Err(efface::Error::NothingLeft {
+            gone: gone.len(),
+            rows: texts.len(),
+        }
+        .into());
     }
     if backbone.steps == 0 {
         return refuse(
@@ -96,18 +104,34 @@ pub fn train_further(
     let kept = lessons.texts.len();
     lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
     let settings = step_settings(method, &recipe.training, gone.is_empty());
-    let sides =
-        LessonSides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
+    let sides = LessonSides {
+        retained: (0..kept).collect(),
+        forgotten: (kept..lessons.texts.len()).collect(),
+    };
     let objective: Box<dyn StepObjective> = match method {
         Method::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
-        Method::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
-        Method::Scrub(settings) => {
-            Box::new(scrub::DistillationObjective::new(*settings, sides, backbone, &lessons))
+        Method::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss {
+            settings: *settings,
+            sides,
+        }),
+        Method::Scrub(settings) => Box::new(scrub::DistillationObjective::new(
+            *settings, sides, backbone, &lessons,
+        )),
+        _ => {
+            return refuse(
+                "it does not train a network further; use fine_tune, neggrad_plus or scrub",
+            );
         }
-        _ => return refuse("it does not train a network further; use fine_tune, neggrad_plus or scrub"),
     };
     let trained = recipe
-        .train_on(backbone, &retained, &lessons, settings, Some(objective), progress)
+        .train_on(
+            backbone,
+            &retained,
+            &lessons,
+            settings,
+            Some(objective),
+            progress,
+        )
         .map_err(too_far)?;
     let evidence = further_evidence(method, &trained, gone.len(), settings.learning_rate)?;
     Ok(TunedNetwork { trained, evidence })
@@ -131,14 +155,30 @@ fn further_evidence(
     forgotten: usize,
     rate: f32,
 ) -> Result<Evidence> {
-    let TrainedNetwork { network, encoded, checkpoint, .. } = trained;
+    let TrainedNetwork {
+        network,
+        encoded,
+        checkpoint,
+        ..
+    } = trained;
     let mut evidence = evidence_at_optimum(&network.head);
     evidence.method = method.name().into();
     evidence.promise = Claim::Approximate;
-    evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
+    evidence.reason = Some(format!(
+        "{} epochs, a constant rate of {rate:e}",
+        checkpoint.epoch
+    ));
     evidence.forgotten = forgotten;
-    let taken = if let Method::FineTune(_) = method { 0 } else { forgotten };
-    evidence.rows_read = if forgotten == 0 { 0 } else { encoded.len() + taken };
+    let taken = if let Method::FineTune(_) = method {
+        0
+    } else {
+        forgotten
+    };
+    evidence.rows_read = if forgotten == 0 {
+        0
+    } else {
+        encoded.len() + taken
+    };
     evidence.iterations = checkpoint.step as usize;
     evidence.refactored = true;
     evidence.precomputed.clear();
@@ -146,7 +186,9 @@ fn further_evidence(
     if forgotten > 0 {
         evidence.not_covered.push(NotCovered::TrainedFurther);
     }
-    evidence.not_covered.extend(not_covered(0, network.embedding().public));
+    evidence
+        .not_covered
+        .extend(not_covered(0, network.embedding().public));
     Ok(evidence)
 }
 
@@ -162,9 +204,19 @@ pub fn unbound(evidence: &mut Evidence) {
 /// A fit whose loss overflowed can be resumed from its last state; a forget has no state to go back to but the old network.
 fn too_far(error: Error) -> Error {
     match error {
-        Error::Diverged { step, epoch, what, value, .. } => {
-            Error::Overshot { step, epoch, what, value, cap: f64::from(f32::MAX) }
-        }
+        Error::Diverged {
+            step,
+            epoch,
+            what,
+            value,
+            ..
+        } => Error::Overshot {
+            step,
+            epoch,
+            what,
+            value,
+            cap: f64::from(f32::MAX),
+        },
         other => other,
     }
 }

@@ -32,10 +32,18 @@ impl StepObjective for SignedLoss {
         let forgotten = dealer.batches(&self.sides.forgotten, 2);
         let retained = dealer.batches(&self.sides.retained, 1).into_iter();
         let step = |(at, rows): (usize, Vec<usize>)| {
-            let mut groups = vec![StepGroup { rows, label: alpha, teacher: 0.0 }];
+            let mut groups = vec![StepGroup {
+                rows,
+                label: alpha,
+                teacher: 0.0,
+            }];
             if !forgotten.is_empty() {
                 let rows = forgotten[at % forgotten.len()].clone();
-                groups.push(StepGroup { rows, label: alpha - 1.0, teacher: 0.0 });
+                groups.push(StepGroup {
+                    rows,
+                    label: alpha - 1.0,
+                    teacher: 0.0,
+                });
             }
             groups
         };

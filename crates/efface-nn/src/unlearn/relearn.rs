@@ -23,7 +23,14 @@ impl TrainingProgress for OneStep {
 impl Backbone {
     /// The mean cross-entropy of some rows by the linear head that the encoder was trained with, without dropout.
     pub fn training_loss(&self, rows: &Rows) -> Result<f64> {
-        Ok(self.relearn(rows, f64::INFINITY, 1, f64::from(self.recipe.training.learning_rate))?.start_loss)
+        Ok(self
+            .relearn(
+                rows,
+                f64::INFINITY,
+                1,
+                f64::from(self.recipe.training.learning_rate),
+            )?
+            .start_loss)
     }
 
     /// Steps of AdamW at a constant rate on `rows` alone, encoder and head, until their mean cross-entropy is at most
@@ -48,12 +55,24 @@ impl Backbone {
             validation: 0.0,
             ..*fit
         };
-        let objective = RetainedLoss(LessonSides { retained: all.clone(), forgotten: Vec::new() });
+        let objective = RetainedLoss(LessonSides {
+            retained: all.clone(),
+            forgotten: Vec::new(),
+        });
         let parameters = self.parameters.to_vec();
         let frozen = self.embedding().table();
-        let mut trainer = Trainer::new(&self.plan, frozen, &lessons, settings, parameters, String::new())?
-            .towards(Box::new(objective));
+        let mut trainer = Trainer::new(
+            &self.plan,
+            frozen,
+            &lessons,
+            settings,
+            parameters,
+            String::new(),
+        )?
+        .towards(Box::new(objective));
         let step = |trainer: &mut Trainer<'_>| trainer.run(&mut OneStep);
-        relearning_time(&mut trainer, target_loss, limit, step, |trainer| Ok(trainer.judged(&all)?.0))
+        relearning_time(&mut trainer, target_loss, limit, step, |trainer| {
+            Ok(trainer.judged(&all)?.0)
+        })
     }
 }

@@ -54,20 +54,52 @@ impl DistillationObjective {
         let mut pool = BufferPool::default();
         let answer = |texts: &[&[u32]]| weights.probabilities(texts, &mut pool);
         let answers = in_chunks(&texts).into_iter().flat_map(answer).collect();
-        Self { settings, sides, answers, classes: teacher.classes() }
+        Self {
+            settings,
+            sides,
+            answers,
+            classes: teacher.classes(),
+        }
     }
 }
 
 impl StepObjective for DistillationObjective {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
-        let Scrub { max_epochs, alpha, gamma, .. } = self.settings;
+        let Scrub {
+            max_epochs,
+            alpha,
+            gamma,
+            ..
+        } = self.settings;
         let mut steps = Vec::new();
         if dealer.epoch() < max_epochs {
-            let part = |rows| vec![StepGroup { rows, label: 0.0, teacher: -1.0 }];
-            steps.extend(dealer.batches(&self.sides.forgotten, 2).into_iter().map(part));
+            let part = |rows| {
+                vec![StepGroup {
+                    rows,
+                    label: 0.0,
+                    teacher: -1.0,
+                }]
+            };
+            steps.extend(
+                dealer
+                    .batches(&self.sides.forgotten, 2)
+                    .into_iter()
+                    .map(part),
+            );
         }
-        let hold = |rows| vec![StepGroup { rows, label: gamma as f32, teacher: alpha as f32 }];
-        steps.extend(dealer.batches(&self.sides.retained, 1).into_iter().map(hold));
+        let hold = |rows| {
+            vec![StepGroup {
+                rows,
+                label: gamma as f32,
+                teacher: alpha as f32,
+            }]
+        };
+        steps.extend(
+            dealer
+                .batches(&self.sides.retained, 1)
+                .into_iter()
+                .map(hold),
+        );
         steps
     }
 

@@ -29,12 +29,16 @@ enum Value<'a> {
 
 impl<'a> Value<'a> {
     fn number(&self) -> u64 {
-        let Self::Number(number) = self else { panic!("a number was expected") };
+        let Self::Number(number) = self else {
+            panic!("a number was expected")
+        };
         *number
     }
 
     fn bytes(&self) -> &'a [u8] {
-        let Self::Bytes(bytes) = self else { panic!("bytes were expected") };
+        let Self::Bytes(bytes) = self else {
+            panic!("bytes were expected")
+        };
         bytes
     }
 
@@ -76,7 +80,12 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
 }
 
 fn first_text(bytes: &[u8], field: u64) -> String {
-    fields(bytes).iter().find(|(number, _)| *number == field).unwrap().1.text()
+    fields(bytes)
+        .iter()
+        .find(|(number, _)| *number == field)
+        .unwrap()
+        .1
+        .text()
 }
 
 pub(crate) fn read(bytes: &[u8]) -> Read {
@@ -86,7 +95,9 @@ pub(crate) fn read(bytes: &[u8]) -> Read {
             1 => read.ir_version = value.number(),
             7 => graph(value.bytes(), &mut read),
             8 => read.opset = fields(value.bytes())[0].1.number(),
-            14 => read.notes.push((first_text(value.bytes(), 1), first_text(value.bytes(), 2))),
+            14 => read
+                .notes
+                .push((first_text(value.bytes(), 1), first_text(value.bytes(), 2))),
             _ => (),
         }
     }
@@ -106,15 +117,22 @@ fn graph(bytes: &[u8], read: &mut Read) {
 }
 
 fn node(bytes: &[u8]) -> Node {
-    let mut node =
-        Node { op: first_text(bytes, 4), inputs: vec![], outputs: vec![], settings: HashMap::new() };
+    let mut node = Node {
+        op: first_text(bytes, 4),
+        inputs: vec![],
+        outputs: vec![],
+        settings: HashMap::new(),
+    };
     for (field, value) in fields(bytes) {
         match field {
             1 => node.inputs.push(value.text()),
             2 => node.outputs.push(value.text()),
             5 => {
                 let name = first_text(value.bytes(), 1);
-                if let Some((_, text)) = fields(value.bytes()).iter().find(|(number, _)| *number == 4) {
+                if let Some((_, text)) = fields(value.bytes())
+                    .iter()
+                    .find(|(number, _)| *number == 4)
+                {
                     node.settings.insert(name, text.bytes().to_vec());
                 }
             }
@@ -138,7 +156,12 @@ fn tensor(bytes: &[u8], read: &mut Read) {
     }
     let size = if kind == 1 { 4 } else { 8 };
     assert_eq!(shape.iter().product::<u64>() as usize * size, values.len());
-    let floats =
-        values.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).filter(|_| kind == 1).collect();
+    let floats = values
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
+        .filter(|_| kind == 1)
+        .collect();
     read.tensors.insert(first_text(bytes, 8), (shape, floats));
 }

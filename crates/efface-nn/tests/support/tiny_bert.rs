@@ -16,9 +16,17 @@ pub(crate) fn config() -> String {
 /// The special tokens, then the given ones, then `t` with its number up to 29.
 pub(crate) fn tokenizer(words: &[String]) -> String {
     let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
-    let mut all: Vec<String> = special.iter().map(|s| s.to_string()).chain(words.iter().cloned()).collect();
+    let mut all: Vec<String> = special
+        .iter()
+        .map(|s| s.to_string())
+        .chain(words.iter().cloned())
+        .collect();
     (all.len()..30).for_each(|number| all.push(format!("t{number}")));
-    let vocabulary: Vec<String> = all.iter().enumerate().map(|(id, word)| format!("{word:?}:{id}")).collect();
+    let vocabulary: Vec<String> = all
+        .iter()
+        .enumerate()
+        .map(|(id, word)| format!("{word:?}:{id}"))
+        .collect();
     let added: Vec<String> = special
         .iter()
         .enumerate()
@@ -44,11 +52,22 @@ pub(crate) fn tensors() -> Vec<(String, Vec<usize>, Vec<f32>)> {
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
         ("embeddings.word_embeddings.weight".into(), vec![30, 16]),
         ("embeddings.position_embeddings.weight".into(), vec![12, 16]),
-        ("embeddings.token_type_embeddings.weight".into(), vec![2, 16]),
+        (
+            "embeddings.token_type_embeddings.weight".into(),
+            vec![2, 16],
+        ),
     ];
-    let norm = |name: String| [(format!("{name}.weight"), vec![16]), (format!("{name}.bias"), vec![16])];
+    let norm = |name: String| {
+        [
+            (format!("{name}.weight"), vec![16]),
+            (format!("{name}.bias"), vec![16]),
+        ]
+    };
     let linear = |name: String, outputs: usize, inputs: usize| {
-        [(format!("{name}.weight"), vec![outputs, inputs]), (format!("{name}.bias"), vec![outputs])]
+        [
+            (format!("{name}.weight"), vec![outputs, inputs]),
+            (format!("{name}.bias"), vec![outputs]),
+        ]
     };
     shapes.extend(norm("embeddings.LayerNorm".into()));
     for layer in 0..2 {
@@ -63,27 +82,40 @@ pub(crate) fn tensors() -> Vec<(String, Vec<usize>, Vec<f32>)> {
     }
     shapes.sort();
     let values = |index: usize, name: &str, count: usize| {
-        let base = if name.ends_with("LayerNorm.weight") { 1.0 } else { 0.0 };
+        let base = if name.ends_with("LayerNorm.weight") {
+            1.0
+        } else {
+            0.0
+        };
         let value = |k: usize| (base + 0.4 * (0.7 * k as f64 + 1.3 * index as f64).sin()) as f32;
         (0..count).map(value).collect()
     };
-    let filled = shapes.into_iter().enumerate().map(|(index, (name, shape))| {
-        let values = values(index, &name, shape.iter().product());
-        (name, shape, values)
-    });
+    let filled = shapes
+        .into_iter()
+        .enumerate()
+        .map(|(index, (name, shape))| {
+            let values = values(index, &name, shape.iter().product());
+            (name, shape, values)
+        });
     filled.collect()
 }
 
 pub(crate) fn weights(tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Vec<u8> {
-    let bytes: Vec<Vec<u8>> =
-        tensors.iter().map(|(_, _, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+    let bytes: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|(_, _, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        .collect();
     let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
-        (name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes).expect("shape"))
+        (
+            name.as_str(),
+            TensorView::new(Dtype::F32, shape.clone(), bytes).expect("shape"),
+        )
     });
     safetensors::serialize(views, None).expect("serialises")
 }
 
 pub(crate) fn model() -> MiniLm {
     let weights = weights(&tensors());
-    MiniLm::from_bytes(config().as_bytes(), tokenizer(&[]).as_bytes(), &weights).expect("a sound model")
+    MiniLm::from_bytes(config().as_bytes(), tokenizer(&[]).as_bytes(), &weights)
+        .expect("a sound model")
 }

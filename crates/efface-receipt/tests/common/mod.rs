@@ -1,5 +1,10 @@
 //! A small log with every kind of receipt, from fixed keys and times, so that its bytes never change.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it"
+)]
 
 use coset::TaggedCborSerializable;
 use efface_receipt::*;
@@ -22,7 +27,12 @@ pub fn recovery_secret() -> SecretKey {
 
 pub fn first_keys(key: &SecretKey, recovery: Option<&SecretKey>) -> KeyChange {
     let text = |key: &SecretKey| key.public().to_string();
-    KeyChange { by: text(key), retired: None, next: text(key), recovery: recovery.map(text) }
+    KeyChange {
+        by: text(key),
+        retired: None,
+        next: text(key),
+        recovery: recovery.map(text),
+    }
 }
 
 pub fn hand_over(
@@ -32,7 +42,12 @@ pub fn hand_over(
     recovery: Option<&SecretKey>,
 ) -> KeyChange {
     let text = |key: &SecretKey| key.public().to_string();
-    KeyChange { by: text(by), retired: Some(text(retired)), next: text(next), recovery: recovery.map(text) }
+    KeyChange {
+        by: text(by),
+        retired: Some(text(retired)),
+        next: text(next),
+        recovery: recovery.map(text),
+    }
 }
 
 pub fn stranger() -> SecretKey {
@@ -48,7 +63,10 @@ pub fn salt() -> CommitmentSalt {
 }
 
 pub fn uncovered(code: &str, detail: &str) -> UncoveredPart {
-    UncoveredPart { code: code.to_owned(), detail: detail.to_owned() }
+    UncoveredPart {
+        code: code.to_owned(),
+        detail: detail.to_owned(),
+    }
 }
 
 pub fn at(minutes: i64) -> Time {
@@ -56,7 +74,10 @@ pub fn at(minutes: i64) -> Time {
 }
 
 pub fn row(number: u32) -> Hash {
-    salt().row(format!("row-{number}").as_bytes(), &sha256(&number.to_be_bytes()))
+    salt().row(
+        format!("row-{number}").as_bytes(),
+        &sha256(&number.to_be_bytes()),
+    )
 }
 
 pub fn set(rows: impl IntoIterator<Item = u32>) -> SetState {
@@ -91,9 +112,19 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
             scrubbed_at: None,
         },
         subject: None,
-        rows: RowsTouched { commitment: None, removed: 0, added: 0 },
-        training_set: StateChange { before: Some(state), after: state },
-        parameters: StateChange { before: Some(parameters), after: parameters },
+        rows: RowsTouched {
+            commitment: None,
+            removed: 0,
+            added: 0,
+        },
+        training_set: StateChange {
+            before: Some(state),
+            after: state,
+        },
+        parameters: StateChange {
+            before: Some(parameters),
+            after: parameters,
+        },
         method: None,
         efface: "0.1.0".to_owned(),
         settings: Map::new(),
@@ -116,7 +147,11 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
 pub fn computed(receipt: &mut Receipt, method: &str, relative: f64) {
     receipt.method = Some(method.to_owned());
     receipt.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
-    receipt.bound = Some(DistanceBound::new(14.0 * relative, relative, BoundOrigin::Measured));
+    receipt.bound = Some(DistanceBound::new(
+        14.0 * relative,
+        relative,
+        BoundOrigin::Measured,
+    ));
 }
 
 /// A policy that lets everything be published.
@@ -140,7 +175,11 @@ pub struct Log {
 
 impl Log {
     pub fn new() -> Log {
-        Log { leaves: Vec::new(), signed: Vec::new(), tree: MemoryLog::default() }
+        Log {
+            leaves: Vec::new(),
+            signed: Vec::new(),
+            tree: MemoryLog::default(),
+        }
     }
 
     pub fn push(&mut self, mut receipt: Receipt, key: &SecretKey) {
@@ -159,12 +198,19 @@ impl Log {
 
     pub fn checkpoint(&self, key: &SecretKey) -> String {
         let head = self.tree.head();
-        LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap().sign(key).unwrap()
+        LogCheckpoint::new(ORIGIN, head.size, head.root)
+            .unwrap()
+            .sign(key)
+            .unwrap()
     }
 
     pub fn head(&self, key: &SecretKey) -> SignedHead {
         let head = self.tree.head();
-        SignedHead::sign(&LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap(), key).unwrap()
+        SignedHead::sign(
+            &LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap(),
+            key,
+        )
+        .unwrap()
     }
 
     pub fn bundle(&self, index: usize, key: &SecretKey) -> ReceiptBundle {
@@ -177,7 +223,12 @@ impl Log {
             signed: signed.clone(),
             inclusion: self.tree.inclusion(signed.receipt.sequence).unwrap(),
         };
-        bundle.keys = self.signed.iter().filter(|signed| signed.receipt.keys.is_some()).map(link).collect();
+        bundle.keys = self
+            .signed
+            .iter()
+            .filter(|signed| signed.receipt.keys.is_some())
+            .map(link)
+            .collect();
         bundle
     }
 
@@ -185,7 +236,11 @@ impl Log {
         self.replay_with(&keys(), key)
     }
 
-    pub fn replay_with(&self, keys: &KeyRing, key: &SecretKey) -> Result<LogCheckpoint, ReceiptFault> {
+    pub fn replay_with(
+        &self,
+        keys: &KeyRing,
+        key: &SecretKey,
+    ) -> Result<LogCheckpoint, ReceiptFault> {
         let mut replay = LogReplay::new(keys);
         for leaf in &self.leaves {
             replay.push(leaf)?;
@@ -216,11 +271,17 @@ pub fn log() -> Log {
     log.push(fit, &old);
 
     let mut forget = plain(1, RequestKind::Forget, states[0], parameters[0]);
-    forget.request_id = Some(RequestId::Given("b0e3f3a2-5f0e-4a6e-9d8e-2f4f4c1f2a11".to_owned()));
+    forget.request_id = Some(RequestId::Given(
+        "b0e3f3a2-5f0e-4a6e-9d8e-2f4f4c1f2a11".to_owned(),
+    ));
     forget.outcome = RequestOutcome::Erased;
     forget.times.forgotten_at = Some(at(1));
     forget.subject = Some(salt().commit(CommitmentLabel::Subject, b"alice@example.com"));
-    forget.rows = RowsTouched { commitment: rows_commitment(&[row(0), row(1)]), removed: 2, added: 0 };
+    forget.rows = RowsTouched {
+        commitment: rows_commitment(&[row(0), row(1)]),
+        removed: 2,
+        added: 0,
+    };
     forget.training_set.after = states[1];
     forget.parameters.after = parameters[1];
     computed(&mut forget, "exact", 2.5e-16);
@@ -229,7 +290,9 @@ pub fn log() -> Log {
 
     let mut missing = plain(2, RequestKind::Forget, states[1], parameters[1]);
     missing.outcome = RequestOutcome::NotFound;
-    missing.request_id = Some(RequestId::Committed(salt().commit(CommitmentLabel::Request, b"request 2")));
+    missing.request_id = Some(RequestId::Committed(
+        salt().commit(CommitmentLabel::Request, b"request 2"),
+    ));
     missing.reason = Some("no row of this subject is in the model".to_owned());
     log.push(missing, &old);
 
@@ -243,13 +306,20 @@ pub fn log() -> Log {
     log.push(rotation, &old);
 
     let mut learn = plain(5, RequestKind::Learn, states[1], parameters[1]);
-    learn.rows = RowsTouched { commitment: rows_commitment(&[row(20)]), removed: 0, added: 1 };
+    learn.rows = RowsTouched {
+        commitment: rows_commitment(&[row(20)]),
+        removed: 0,
+        added: 1,
+    };
     learn.training_set.after = states[2];
     learn.parameters.after = parameters[2];
     computed(&mut learn, "exact", 1e-15);
     log.push(learn, &new);
 
-    log.push(full(6, states[2], states[3], parameters[2], parameters[3]), &new);
+    log.push(
+        full(6, states[2], states[3], parameters[2], parameters[3]),
+        &new,
+    );
     log
 }
 
@@ -298,11 +368,19 @@ pub fn grown_log() -> Log {
     });
     log.push(policy, &new);
     let deferred = |sequence: u64, step: usize| {
-        let mut forget = plain(sequence, RequestKind::Forget, states[step], parameters[step]);
+        let mut forget = plain(
+            sequence,
+            RequestKind::Forget,
+            states[step],
+            parameters[step],
+        );
         forget.outcome = RequestOutcome::Erased;
         forget.times.forgotten_at = Some(at(sequence as i64));
-        forget.rows =
-            RowsTouched { commitment: rows_commitment(&[row(step as u32 + 3)]), removed: 1, added: 0 };
+        forget.rows = RowsTouched {
+            commitment: rows_commitment(&[row(step as u32 + 3)]),
+            removed: 1,
+            added: 0,
+        };
         forget.training_set.after = states[step + 1];
         forget.parameters.after = parameters[step + 1];
         // The largest bound that the claim allows.
@@ -363,9 +441,12 @@ fn noisy_release() -> ReleaseTerms {
 /// A receipt in which every field says something (keys and settles aside, which exclude each other).
 pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
     let mut receipt = plain(sequence, RequestKind::Forget, before, old);
-    receipt.request_id = Some(RequestId::Committed(salt().commit(CommitmentLabel::Request, b"request 6")));
+    receipt.request_id = Some(RequestId::Committed(
+        salt().commit(CommitmentLabel::Request, b"request 6"),
+    ));
     receipt.outcome = RequestOutcome::Partial;
-    receipt.reason = Some("one of two rows was not there \u{2014} \"déjà oubliée\" \u{1f5d1}".to_owned());
+    receipt.reason =
+        Some("one of two rows was not there \u{2014} \"déjà oubliée\" \u{1f5d1}".to_owned());
     receipt.times = RequestTimes {
         requested_at: Some(at(0)),
         received_at: at(6),
@@ -373,7 +454,11 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         scrubbed_at: Some(at(7)),
     };
     receipt.subject = Some(salt().commit(CommitmentLabel::Subject, b"bob@example.com"));
-    receipt.rows = RowsTouched { commitment: rows_commitment(&[row(2)]), removed: 1, added: 0 };
+    receipt.rows = RowsTouched {
+        commitment: rows_commitment(&[row(2)]),
+        removed: 1,
+        added: 0,
+    };
     receipt.training_set.after = after;
     receipt.parameters.after = new;
     receipt.method = Some("certified".to_owned());
@@ -405,7 +490,10 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         threshold: Some(1e-9),
         trials: Some(100),
     }];
-    receipt.not_covered = vec![uncovered("chosen_words", "which words the vocabulary chose")];
+    receipt.not_covered = vec![uncovered(
+        "chosen_words",
+        "which words the vocabulary chose",
+    )];
     receipt.kept_beside = vec![uncovered("storage_blocks", "blocks that were overwritten")];
     receipt.copies = vec![
         KnownCopy {
@@ -444,7 +532,9 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
 
 /// Vectors are those that are stored, in verify/vectors; `EFFACE_WRITE_VECTORS=1` writes them.
 pub fn compare(name: &str, vectors: &serde_json::Value) {
-    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/vectors").join(name);
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../verify/vectors")
+        .join(name);
     let text = serde_json::to_string_pretty(vectors).unwrap() + "\n";
     if std::env::var_os("EFFACE_WRITE_VECTORS").is_some() {
         std::fs::write(&path, &text).unwrap();
@@ -472,21 +562,47 @@ pub fn tlv(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
 /// A time stamp token without a signature, which nobody checks here.
 pub fn time_stamp(imprint: &Hash) -> Vec<u8> {
     let sha256 = tlv(0x30, &[hex("0609608648016503040201"), tlv(5, &[])]);
-    let name = tlv(0x30, &[tlv(0x31, &[tlv(0x30, &[hex("0603550403"), tlv(0x0c, &[b"TSA".to_vec()])])])]);
+    let name = tlv(
+        0x30,
+        &[tlv(
+            0x31,
+            &[tlv(
+                0x30,
+                &[hex("0603550403"), tlv(0x0c, &[b"TSA".to_vec()])],
+            )],
+        )],
+    );
     let info = tlv(
         0x30,
         &[
             tlv(2, &[vec![1]]),
             hex("06032a0304"),
-            tlv(0x30, &[sha256.clone(), tlv(4, &[imprint.as_bytes().to_vec()])]),
+            tlv(
+                0x30,
+                &[sha256.clone(), tlv(4, &[imprint.as_bytes().to_vec()])],
+            ),
             tlv(2, &[vec![7]]),
             tlv(0x18, &[b"20260302091500.25Z".to_vec()]),
             tlv(2, &[vec![0, 200]]),
             tlv(0xa0, &[tlv(0xa4, &[name])]),
         ],
     );
-    let content = tlv(0x30, &[hex("060b2a864886f70d0109100104"), tlv(0xa0, &[tlv(4, &[info])])]);
-    let signed = tlv(0x30, &[tlv(2, &[vec![3]]), tlv(0x31, &[sha256]), content, tlv(0x31, &[])]);
+    let content = tlv(
+        0x30,
+        &[
+            hex("060b2a864886f70d0109100104"),
+            tlv(0xa0, &[tlv(4, &[info])]),
+        ],
+    );
+    let signed = tlv(
+        0x30,
+        &[
+            tlv(2, &[vec![3]]),
+            tlv(0x31, &[sha256]),
+            content,
+            tlv(0x31, &[]),
+        ],
+    );
     tlv(0x30, &[hex("06092a864886f70d010702"), tlv(0xa0, &[signed])])
 }
 

@@ -1,7 +1,8 @@
 //! Sums on an adaptive learner: the distance to retraining against the rounds of training.
 
 use efface_report::{
-    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell,
+    TableColumn,
 };
 
 use super::{TrialResults, mean, trials_text};
@@ -39,7 +40,10 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
 
 fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
     let plan = &context.plan.adaptive;
-    let trials = trials_text(results.trials(PaperStudy::Adaptive, plan.deletions.iter().map(|&k| cell(k))));
+    let trials = trials_text(results.trials(
+        PaperStudy::Adaptive,
+        plan.deletions.iter().map(|&k| cell(k)),
+    ));
     let caption = RichText::new(
         "Distance to the retrained parameters by their length, before and after subtracting; mean of ",
     );
@@ -54,19 +58,22 @@ fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
         for &k in &plan.deletions {
             let before = get(results, k, &name(BEFORE));
             let after = get(results, k, &name(AFTER));
-            let share = before.as_ref().zip(after.as_ref()).map(|(before, after)| after.mean / before.mean);
+            let share = before
+                .as_ref()
+                .zip(after.as_ref())
+                .map(|(before, after)| after.mean / before.mean);
             cells.push(mean(before, 1.0, Style::Digits(2)));
             cells.push(mean(after, 1.0, Style::Digits(2)));
-            cells.push(
-                share.map_or(TableCell::Missing("not run"), |share| {
-                    Number::new(share, Style::Digits(2)).into()
-                }),
-            );
+            cells.push(share.map_or(TableCell::Missing("not run"), |share| {
+                Number::new(share, Style::Digits(2)).into()
+            }));
         }
         cells
     };
     for &rounds in &plan.rounds {
-        table.row(row("gradient descent", rounds.to_string(), &|what| after_rounds(rounds, what)));
+        table.row(row("gradient descent", rounds.to_string(), &|what| {
+            after_rounds(rounds, what)
+        }));
     }
     table.rule();
     table.row(row("ridge", "–".into(), &of_ridge));
@@ -84,15 +91,24 @@ fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
         Axis::log("distance by length"),
     );
     for &k in &plan.deletions {
-        let rows = if k == 1 { "1 row forgotten".into() } else { format!("{k} rows forgotten") };
+        let rows = if k == 1 {
+            "1 row forgotten".into()
+        } else {
+            format!("{k} rows forgotten")
+        };
         let mut panel = Panel::new(rows);
         for (title, what) in [("nothing subtracted", BEFORE), ("subtracted", AFTER)] {
-            let points =
-                plan.rounds.iter().map(|&rounds| (rounds, get(results, k, &after_rounds(rounds, what))));
+            let points = plan
+                .rounds
+                .iter()
+                .map(|&rounds| (rounds, get(results, k, &after_rounds(rounds, what))));
             panel = panel.series(line(title, points));
         }
         let ridge = get(results, k, &of_ridge(AFTER));
-        panel = panel.series(line("ridge, subtracted", plan.rounds.iter().map(|&rounds| (rounds, ridge))));
+        panel = panel.series(line(
+            "ridge, subtracted",
+            plan.rounds.iter().map(|&rounds| (rounds, ridge)),
+        ));
         figure = figure.panel(panel);
     }
     figure
@@ -118,7 +134,10 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
     let fixed = get(results, k, &after_rounds(first, AFTER))?;
     let adaptive = get(results, k, &after_rounds(last, AFTER))?;
     let before = get(results, k, &after_rounds(last, BEFORE))?;
-    let ridge = plan.deletions.iter().filter_map(|&k| Some(get(results, k, &of_ridge(AFTER))?.most));
+    let ridge = plan
+        .deletions
+        .iter()
+        .filter_map(|&k| Some(get(results, k, &of_ridge(AFTER))?.most));
     let ridge = ridge.reduce(f64::max)?;
     let verdict = match (adaptive.mean > before.mean, adaptive.mean > fixed.mean) {
         (true, _) => {
@@ -137,7 +156,11 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
         .number("distance after the fewest rounds", number(fixed.mean))
         .and(" of the parameters' length after ")
         .number("fewest rounds", Number::count(first))
-        .and(if first == 1 { " round and " } else { " rounds and " })
+        .and(if first == 1 {
+            " round and "
+        } else {
+            " rounds and "
+        })
         .number("distance after the most rounds", number(adaptive.mean))
         .and(" after ")
         .number("most rounds", Number::count(last))

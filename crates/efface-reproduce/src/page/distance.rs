@@ -26,8 +26,11 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
 
 fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
     let plan = &context.plan.distance;
-    let all =
-        || CONSTRUCTIONS.into_iter().flat_map(|made| plan.deletions.iter().map(move |&k| cell(made, k)));
+    let all = || {
+        CONSTRUCTIONS
+            .into_iter()
+            .flat_map(|made| plan.deletions.iter().map(move |&k| cell(made, k)))
+    };
     let trials = trials_text(results.trials(PaperStudy::Distance, all()));
     let caption = RichText::new(format!(
         "Distance to the retrained parameters as a share of the distance before; d = {}; mean of ",
@@ -37,7 +40,9 @@ fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
     table.columns(["k", "covariance", "rows scaled", "method"].map(TableColumn::label));
     for scale in &plan.scales {
         let titles = ["Izzo", "here", "one row more"];
-        table.columns(titles.map(|title| TableColumn::number(title).group(format!("outliers ×{scale}"))));
+        table.columns(
+            titles.map(|title| TableColumn::number(title).group(format!("outliers ×{scale}"))),
+        );
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         for (nth, made) in CONSTRUCTIONS.into_iter().enumerate() {
@@ -62,7 +67,11 @@ fn row(
     k: usize,
     name: &str,
 ) -> Vec<TableCell> {
-    let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
+    let style = if matches!(name, "INF" | "PRU") {
+        Style::Fixed(2)
+    } else {
+        Style::Digits(1)
+    };
     let mut cells: Vec<TableCell> = vec![
         k.to_string().into(),
         made.covariance.name().into(),
@@ -75,7 +84,8 @@ fn row(
             "PRU" => Some(p.projection),
             _ => None,
         });
-        let get = |name: &str| results.get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name));
+        let get =
+            |name: &str| results.get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name));
         cells.extend([
             printed(print, style),
             mean(get(name), 1.0, style),
@@ -93,16 +103,26 @@ fn means(
     name: &str,
 ) -> Option<Vec<f64>> {
     let plan = &context.plan.distance;
-    let places = plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
+    let places = plan
+        .deletions
+        .iter()
+        .flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
     let found = places.map(|(k, scale)| {
-        Some(results.get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name))?.mean)
+        Some(
+            results
+                .get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name))?
+                .mean,
+        )
     });
     found.collect()
 }
 
 /// The largest difference between two lists.
 fn largest_shift(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max)
 }
 
 fn range(text: RichText, name: &str, values: &[f64]) -> RichText {
@@ -127,7 +147,8 @@ impl ProjectionShares {
     fn of(context: &StudyContext, results: &TrialResults<'_>) -> Option<Self> {
         let [ours, spd, theirs] = CONSTRUCTIONS;
         let right = |made: RowConstruction| means(context, results, made, "PRU");
-        let missing = |made: RowConstruction| means(context, results, made, &format!("PRU{ONE_MORE}"));
+        let missing =
+            |made: RowConstruction| means(context, results, made, &format!("PRU{ONE_MORE}"));
         Some(Self {
             ours: right(ours)?,
             spd: right(spd)?,
@@ -144,13 +165,24 @@ fn note(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     let Some(found) = ProjectionShares::of(context, results) else {
         return start.and("Not all cells have been measured yet.");
     };
-    let ProjectionShares { ours, spd, spd_missing, theirs, theirs_missing } = found;
+    let ProjectionShares {
+        ours,
+        spd,
+        spd_missing,
+        theirs,
+        theirs_missing,
+    } = found;
     let plan = &context.plan.distance;
-    let places = plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
-    let printed: Vec<f64> = places.filter_map(|(k, scale)| Some(paper::l2(k, scale)?.projection)).collect();
+    let places = plan
+        .deletions
+        .iter()
+        .flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
+    let printed: Vec<f64> = places
+        .filter_map(|(k, scale)| Some(paper::l2(k, scale)?.projection))
+        .collect();
     let number = |value: f64| Number::new(value, Style::Fixed(2));
-    let mut text =
-        range(start.and("PRU leaves "), "PRU, our covariance", &ours).and(" with our covariance and ");
+    let mut text = range(start.and("PRU leaves "), "PRU, our covariance", &ours)
+        .and(" with our covariance and ");
     text = range(text, "PRU, make_spd_matrix", &spd)
         .and(" with that of make_spd_matrix; as their script compares, ");
     text = range(text, "PRU, their script", &theirs_missing);

@@ -28,7 +28,11 @@ pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Ve
         attack(results),
     ];
     let found: Vec<RichText> = all.into_iter().flatten().collect();
-    if found.is_empty() { vec![RichText::new("Nothing has been measured yet.")] } else { found }
+    if found.is_empty() {
+        vec![RichText::new("Nothing has been measured yet.")]
+    } else {
+        found
+    }
 }
 
 /// Does it forget? The largest trace over every cell of every injection table.
@@ -37,21 +41,33 @@ fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTex
     let mut cells: Vec<(PaperStudy, String)> = Vec::new();
     for &k in &plan.injection.deletions {
         cells.extend(
-            plan.injection.keeps.iter().map(|&keep| (PaperStudy::Injection, injection::cell(k, keep))),
+            plan.injection
+                .keeps
+                .iter()
+                .map(|&keep| (PaperStudy::Injection, injection::cell(k, keep))),
         );
     }
     for &k in &plan.head.deletions {
         cells.extend(
-            plan.head.widths.iter().map(|&d| (PaperStudy::HeadInjection, head_injection::cell(k, d))),
+            plan.head
+                .widths
+                .iter()
+                .map(|&d| (PaperStudy::HeadInjection, head_injection::cell(k, d))),
         );
     }
     for &k in &plan.review_injection.deletions {
         let widths = review_injection::widths(context);
-        cells.extend(widths.into_iter().map(|d| (PaperStudy::ReviewInjection, review_injection::cell(k, d))));
+        cells.extend(
+            widths
+                .into_iter()
+                .map(|d| (PaperStudy::ReviewInjection, review_injection::cell(k, d))),
+        );
     }
     let worst = |name: &str| {
-        let found: Vec<f64> =
-            cells.iter().filter_map(|(study, cell)| Some(results.get(*study, cell, name)?.most)).collect();
+        let found: Vec<f64> = cells
+            .iter()
+            .filter_map(|(study, cell)| Some(results.get(*study, cell, name)?.most))
+            .collect();
         (found.len(), found.into_iter().fold(0.0, f64::max))
     };
     let (measured, exact) = worst("exact");
@@ -73,9 +89,15 @@ fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTex
         .and(" of the planted weight, and retraining leaves ")
         .text(share("largest share left by retraining", retrain))
         .and("; the projection residual update leaves up to ")
-        .number("largest share left by PRU", Number::new(projection, Style::Digits(2)))
+        .number(
+            "largest share left by PRU",
+            Number::new(projection, Style::Digits(2)),
+        )
         .and(", the influence update up to ")
-        .number("largest share left by INF", Number::new(influence, Style::Digits(2)))
+        .number(
+            "largest share left by INF",
+            Number::new(influence, Style::Digits(2)),
+        )
         .and(" of it.");
     Some(text)
 }
@@ -92,7 +114,11 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
         let found = cells().flat_map(|cell| {
             let scales = plan.scales.iter();
             scales.map(move |&scale| {
-                Some(results.get(PaperStudy::Distance, &cell, &at_scale(scale, name))?.most)
+                Some(
+                    results
+                        .get(PaperStudy::Distance, &cell, &at_scale(scale, name))?
+                        .most,
+                )
             })
         });
         found.flatten().reduce(f64::max)
@@ -113,7 +139,9 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
 /// Nothing, where it is nothing.
 fn share(name: &str, value: f64) -> RichText {
     if value == 0.0 {
-        RichText::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")")
+        RichText::new("nothing (")
+            .number(name, Number::new(value, Style::Digits(1)))
+            .and(")")
     } else {
         RichText::new("at most ").number(name, Number::new(value, Style::Digits(1)))
     }
@@ -136,16 +164,28 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
         .and(": with ")
         .number("rows forgotten", Number::count(k))
         .and(" rows forgotten, what PRU leaves goes from ")
-        .number("PRU left, dense", Number::new(dense.median, Style::Fixed(2)))
+        .number(
+            "PRU left, dense",
+            Number::new(dense.median, Style::Fixed(2)),
+        )
         .and(" to ")
-        .number("PRU left, sparse", Number::new(sparse.median, Style::Fixed(2)))
+        .number(
+            "PRU left, sparse",
+            Number::new(sparse.median, Style::Fixed(2)),
+        )
         .and(" as the rows get sparser");
     if let (Some(a), Some(b)) = (paper::table4(k, first), paper::table4(k, last)) {
         text = text
             .and(" (printed: ")
-            .number("PRU left, dense, paper", Number::new(a.projection, Style::Fixed(2)))
+            .number(
+                "PRU left, dense, paper",
+                Number::new(a.projection, Style::Fixed(2)),
+            )
             .and(" to ")
-            .number("PRU left, sparse, paper", Number::new(b.projection, Style::Fixed(2)))
+            .number(
+                "PRU left, sparse, paper",
+                Number::new(b.projection, Style::Fixed(2)),
+            )
             .and(")");
     }
     Some(text.and("."))
@@ -154,15 +194,22 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
 /// What became of table 3: whether every cell that the paper prints comes out within a factor of two.
 fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.head;
-    let cells = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
+    let cells = plan
+        .widths
+        .iter()
+        .flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
     let mut here = Vec::new();
     let mut there = Vec::new();
     let mut near = true;
     for (k, d) in cells {
-        let Some(printed) = paper::table3(k, d) else { continue };
+        let Some(printed) = paper::table3(k, d) else {
+            continue;
+        };
         for (name, printed) in [("INF", printed.influence), ("PRU", printed.projection)] {
             let cell = head_injection::cell(k, d);
-            let Some(found) = results.get(PaperStudy::HeadInjection, &cell, name) else { continue };
+            let Some(found) = results.get(PaperStudy::HeadInjection, &cell, name) else {
+                continue;
+            };
             let found = found.mean * 1e4;
             near &= found <= 2.0 * printed && printed <= 2.0 * found;
             here.push(found);
@@ -170,12 +217,19 @@ fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText>
         }
     }
     let range = |values: &[f64]| {
-        values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &value| (low.min(value), high.max(value)))
+        values
+            .iter()
+            .fold((f64::INFINITY, 0.0f64), |(low, high), &value| {
+                (low.min(value), high.max(value))
+            })
     };
     let (low, high) = range(&here);
     let (least, most) = range(&there);
-    let verdict =
-        if near { "Table 3 reproduces within a factor of two" } else { "Table 3 does not reproduce" };
+    let verdict = if near {
+        "Table 3 reproduces within a factor of two"
+    } else {
+        "Table 3 does not reproduce"
+    };
     (!here.is_empty()).then(|| {
         RichText::new(verdict)
             .and(": INF and PRU leave between ")
@@ -192,8 +246,18 @@ fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText>
 
 fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let set = sets(context, true).into_iter().next()?;
-    let head = |name: &str| results.get(PaperStudy::NetworkTimes, &network_times::cell(set, HEADS), name);
-    let retrain = results.get(PaperStudy::NetworkTimes, &network_times::cell(set, "retrain"), "s")?;
+    let head = |name: &str| {
+        results.get(
+            PaperStudy::NetworkTimes,
+            &network_times::cell(set, HEADS),
+            name,
+        )
+    };
+    let retrain = results.get(
+        PaperStudy::NetworkTimes,
+        &network_times::cell(set, "retrain"),
+        "s",
+    )?;
     let exact = head("exact s")?;
     let before = head("accuracy before")?;
     let after = head("exact accuracy")?;
@@ -201,11 +265,20 @@ fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
         RichText::new("On a text network a request to the head takes ")
             .number("exact on a head", Number::new(exact.median, Style::Seconds))
             .and(" where retraining the network takes ")
-            .number("retraining a network", Number::new(retrain.median, Style::Seconds))
+            .number(
+                "retraining a network",
+                Number::new(retrain.median, Style::Seconds),
+            )
             .and(", and accuracy is ")
-            .number("accuracy before", Number::new(before.mean, Style::Percent(1)))
+            .number(
+                "accuracy before",
+                Number::new(before.mean, Style::Percent(1)),
+            )
             .and(" before and ")
-            .number("accuracy after exact", Number::new(after.mean, Style::Percent(1)))
+            .number(
+                "accuracy after exact",
+                Number::new(after.mean, Style::Percent(1)),
+            )
             .and(" after; what the encoder learned is another matter, and stays."),
     )
 }
@@ -233,9 +306,12 @@ fn attack(results: &TrialResults<'_>) -> Option<RichText> {
         .and(") against ")
         .number("AUC of retraining", Number::new(retrain, Style::Fixed(3)));
     if let Some((before, low, _)) = auc(results, "before", "forgotten") {
-        text = text.and("; before, it was ").number("AUC before", Number::new(before, Style::Fixed(3)));
+        text = text
+            .and("; before, it was ")
+            .number("AUC before", Number::new(before, Style::Fixed(3)));
         if low <= 0.5 {
-            text = text.and(", hardly better than a coin, so that this attack shows little on these rows");
+            text = text
+                .and(", hardly better than a coin, so that this attack shows little on these rows");
         }
     }
     if let Some(((inf, ..), (pru, ..))) =

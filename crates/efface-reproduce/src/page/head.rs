@@ -22,7 +22,9 @@ fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
 
 fn cells(context: &StudyContext) -> impl Iterator<Item = String> {
     let plan = &context.plan.head;
-    plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)))
+    plan.widths
+        .iter()
+        .flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)))
 }
 
 fn print(k: usize, d: usize, name: &str) -> Option<f64> {
@@ -37,12 +39,15 @@ fn print(k: usize, d: usize, name: &str) -> Option<f64> {
 pub(super) fn table(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.head;
     let set = sets(context, false)[0];
-    let caption =
-        RichText::new(format!("What is left of an injected feature in the head, ×10⁻⁴; {set}; mean of "));
+    let caption = RichText::new(format!(
+        "What is left of an injected feature in the head, ×10⁻⁴; {set}; mean of "
+    ));
     let mut table = ReportTable::new("table3", caption.text(trials(context, results)));
     table.columns([TableColumn::label("d"), TableColumn::label("method")]);
     for k in &plan.deletions {
-        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("k = {k}"))));
+        table.columns(
+            ["paper", "here"].map(|title| TableColumn::number(title).group(format!("k = {k}"))),
+        );
     }
     for (at, &d) in plan.widths.iter().enumerate() {
         if at > 0 {
@@ -94,7 +99,11 @@ pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Sec
     ) {
         None => series,
         Some(found) => {
-            let error = if found.error.is_nan() { 0.0 } else { found.error };
+            let error = if found.error.is_nan() {
+                0.0
+            } else {
+                found.error
+            };
             series.point(x, found.mean * UNIT, error * UNIT)
         }
     };
@@ -105,18 +114,27 @@ pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         RichText::new("Feature injection against the number of rows forgotten; mean of ")
             .text(trials(context, results)),
     )
-    .axes(Axis::log("rows forgotten").ticks(plan.deletions.iter().map(|&k| k as f64)), y());
+    .axes(
+        Axis::log("rows forgotten").ticks(plan.deletions.iter().map(|&k| k as f64)),
+        y(),
+    );
     for &d in &plan.widths {
         let mut panel = Panel::new(format!("d = {d}"));
         for name in series {
             panel = panel.series(
-                plan.deletions.iter().fold(Series::new(name), |s, &k| point(s, k as f64, k, d, name)),
+                plan.deletions
+                    .iter()
+                    .fold(Series::new(name), |s, &k| point(s, k as f64, k, d, name)),
             );
         }
         for name in ["INF", "PRU"] {
-            let known = plan.deletions.iter().filter_map(|&k| Some((k, print(k, d, name)?)));
+            let known = plan
+                .deletions
+                .iter()
+                .filter_map(|&k| Some((k, print(k, d, name)?)));
             let from_paper = Series::new(format!("{name}, paper")).reference(name);
-            panel = panel.series(known.fold(from_paper, |s, (k, value)| s.point(k as f64, value, 0.0)));
+            panel =
+                panel.series(known.fold(from_paper, |s, (k, value)| s.point(k as f64, value, 0.0)));
         }
         first = first.panel(panel);
     }
@@ -125,18 +143,31 @@ pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         RichText::new("Feature injection against the width of the head; mean of ")
             .text(trials(context, results)),
     )
-    .axes(Axis::linear("d, what the head reads").ticks(plan.widths.iter().map(|&d| d as f64)), y());
+    .axes(
+        Axis::linear("d, what the head reads").ticks(plan.widths.iter().map(|&d| d as f64)),
+        y(),
+    );
     for &k in &plan.deletions {
-        let mut panel =
-            Panel::new(if k == 1 { "1 row forgotten".into() } else { format!("{k} rows forgotten") });
+        let mut panel = Panel::new(if k == 1 {
+            "1 row forgotten".into()
+        } else {
+            format!("{k} rows forgotten")
+        });
         for name in series {
-            panel = panel
-                .series(plan.widths.iter().fold(Series::new(name), |s, &d| point(s, d as f64, k, d, name)));
+            panel = panel.series(
+                plan.widths
+                    .iter()
+                    .fold(Series::new(name), |s, &d| point(s, d as f64, k, d, name)),
+            );
         }
         for name in ["INF", "PRU"] {
-            let known = plan.widths.iter().filter_map(|&d| Some((d, print(k, d, name)?)));
+            let known = plan
+                .widths
+                .iter()
+                .filter_map(|&d| Some((d, print(k, d, name)?)));
             let from_paper = Series::new(format!("{name}, paper")).reference(name);
-            panel = panel.series(known.fold(from_paper, |s, (d, value)| s.point(d as f64, value, 0.0)));
+            panel =
+                panel.series(known.fold(from_paper, |s, (d, value)| s.point(d as f64, value, 0.0)));
         }
         second = second.panel(panel);
     }

@@ -1,7 +1,8 @@
 //! Tables 4 and 5, and table 4 as a figure.
 
 use efface_report::{
-    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell,
+    TableColumn,
 };
 
 use super::{TrialResults, kept, mean, median, printed, trials_text};
@@ -16,7 +17,9 @@ fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
 
 fn cells(context: &StudyContext) -> impl Iterator<Item = String> {
     let plan = &context.plan.injection;
-    plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| cell(k, keep)))
+    plan.deletions
+        .iter()
+        .flat_map(|&k| plan.keeps.iter().map(move |&keep| cell(k, keep)))
 }
 
 pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Section {
@@ -35,8 +38,16 @@ pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Sectio
         if at > 0 {
             table.rule();
         }
-        for name in METHODS.iter().map(|(_, name)| *name).chain([BEFORE_CLEARING, "retrain"]) {
-            let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
+        for name in METHODS
+            .iter()
+            .map(|(_, name)| *name)
+            .chain([BEFORE_CLEARING, "retrain"])
+        {
+            let style = if matches!(name, "INF" | "PRU") {
+                Style::Fixed(2)
+            } else {
+                Style::Digits(1)
+            };
             let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &keep in &plan.keeps {
                 let print = paper::table4(k, keep).and_then(|p| match name {
@@ -45,7 +56,11 @@ pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Sectio
                     _ => None,
                 });
                 let found = results.get(PaperStudy::Injection, &cell(k, keep), name);
-                cells.extend([printed(print, style), mean(found, 1.0, style), median(found, 1.0, style)]);
+                cells.extend([
+                    printed(print, style),
+                    mean(found, 1.0, style),
+                    median(found, 1.0, style),
+                ]);
             }
             table.row(cells);
         }
@@ -88,23 +103,42 @@ fn note(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
 
 fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
     let plan = &context.plan.injection;
-    let mut figure =
-        Figure::new("table4 figure", "Table 4 as a figure: what is left against the sparsity of the rows")
-            .axes(
-                Axis::log("p, the share of features kept").ticks(plan.keeps.clone()),
-                Axis::linear("share left").include(0.0),
-            );
-    let get = |k: usize, keep: f64, name: &str| results.get(PaperStudy::Injection, &cell(k, keep), name);
-    let places = || plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
+    let mut figure = Figure::new(
+        "table4 figure",
+        "Table 4 as a figure: what is left against the sparsity of the rows",
+    )
+    .axes(
+        Axis::log("p, the share of features kept").ticks(plan.keeps.clone()),
+        Axis::linear("share left").include(0.0),
+    );
+    let get =
+        |k: usize, keep: f64, name: &str| results.get(PaperStudy::Injection, &cell(k, keep), name);
+    let places = || {
+        plan.deletions
+            .iter()
+            .flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)))
+    };
     // Points that lie on each other are one series.
-    let alike = places().all(|(k, keep)| match (get(k, keep, "exact"), get(k, keep, "retrain")) {
-        (Some(exact), Some(retrain)) => (exact.median - retrain.median).abs() <= 1e-9,
-        (exact, retrain) => exact.is_none() && retrain.is_none(),
-    });
-    let title = |name: &'static str| if alike && name == "exact" { "exact and retrain" } else { name };
+    let alike = places().all(
+        |(k, keep)| match (get(k, keep, "exact"), get(k, keep, "retrain")) {
+            (Some(exact), Some(retrain)) => (exact.median - retrain.median).abs() <= 1e-9,
+            (exact, retrain) => exact.is_none() && retrain.is_none(),
+        },
+    );
+    let title = |name: &'static str| {
+        if alike && name == "exact" {
+            "exact and retrain"
+        } else {
+            name
+        }
+    };
     for &k in &plan.deletions {
         let mut panel = Panel::new(format!("k = {k}"));
-        for name in METHODS.iter().map(|(_, name)| *name).chain((!alike).then_some("retrain")) {
+        for name in METHODS
+            .iter()
+            .map(|(_, name)| *name)
+            .chain((!alike).then_some("retrain"))
+        {
             let mut series = Series::new(title(name));
             for &keep in &plan.keeps {
                 if let Some(found) = get(k, keep, name) {
@@ -117,7 +151,11 @@ fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
             let mut series = Series::new(name).reference(name.trim_end_matches(", paper"));
             for &keep in &plan.keeps {
                 if let Some(found) = paper::table4(k, keep) {
-                    let value = if name.starts_with("INF") { found.influence } else { found.projection };
+                    let value = if name.starts_with("INF") {
+                        found.influence
+                    } else {
+                        found.projection
+                    };
                     series = series.point(keep, value, 0.0);
                 }
             }
@@ -137,7 +175,9 @@ pub(super) fn before(context: &StudyContext, results: &TrialResults<'_>) -> Sect
     let mut table = ReportTable::new("table5", caption.text(trials(context, results)));
     table.columns([TableColumn::label("k")]);
     for keep in &plan.keeps {
-        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("p = {keep}"))));
+        table.columns(
+            ["paper", "here"].map(|title| TableColumn::number(title).group(format!("p = {keep}"))),
+        );
     }
     for &k in &plan.deletions {
         let mut cells = vec![TableCell::from(k.to_string())];

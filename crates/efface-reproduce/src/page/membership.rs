@@ -15,7 +15,15 @@ pub(super) const STATES: [&str; 5] = ["before", "retrain", "exact", "INF", "PRU"
 /// AUC with its interval.
 pub(super) fn auc(results: &TrialResults<'_>, state: &str, which: &str) -> Option<(f64, f64, f64)> {
     let get = |name: &str| {
-        Some(results.get(PaperStudy::Membership, CELL, &format!("{state} {which} {name}"))?.median)
+        Some(
+            results
+                .get(
+                    PaperStudy::Membership,
+                    CELL,
+                    &format!("{state} {which} {name}"),
+                )?
+                .median,
+        )
     };
     Some((get("auc")?, get("low")?, get("high")?))
 }
@@ -48,9 +56,14 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
                 TableCell::WithRange(Number::new(auc, Style::Fixed(3)), low, high)
             })
         };
-        let rate = results.get(PaperStudy::Membership, CELL, &format!("{state} forgotten tpr"));
-        let rate =
-            rate.map_or(TableCell::Missing("–"), |rate| Number::new(rate.median, Style::Percent(1)).into());
+        let rate = results.get(
+            PaperStudy::Membership,
+            CELL,
+            &format!("{state} forgotten tpr"),
+        );
+        let rate = rate.map_or(TableCell::Missing("–"), |rate| {
+            Number::new(rate.median, Style::Percent(1)).into()
+        });
         table.row([state.into(), cell("forgotten"), rate, cell("retained")]);
     }
     table.note("In brackets: 95 % intervals, from resampling. 0.5 is a coin.");
@@ -60,10 +73,15 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
             series = series.range(at as f64, auc, low, high);
         }
     }
-    let figure =
-        Figure::new("membership figure", "How well the attack does on forgotten rows, with 95 % intervals")
-            .axes(Axis::names("model", STATES), Axis::linear("AUC").include(0.5).include(1.0))
-            .series(series);
+    let figure = Figure::new(
+        "membership figure",
+        "How well the attack does on forgotten rows, with 95 % intervals",
+    )
+    .axes(
+        Axis::names("model", STATES),
+        Axis::linear("AUC").include(0.5).include(1.0),
+    )
+    .series(series);
     Section::new("Membership: can an attacker tell?")
         .add(
             RichText::new("The paper does not ask this; it is the question behind it. The attacker trains ")

@@ -35,22 +35,35 @@ impl<'a> TrialResults<'a> {
     fn of(&self, study: PaperStudy, cell: &str) -> impl Iterator<Item = &'a TrialRecord> {
         let study = study.name();
         let cell = cell.to_string();
-        self.records.iter().filter(move |record| record.study == study && record.cell == cell)
+        self.records
+            .iter()
+            .filter(move |record| record.study == study && record.cell == cell)
     }
 
     /// A value over the trials of a cell.
     fn get(&self, study: PaperStudy, cell: &str, name: &str) -> Option<SampleSummary> {
-        summary(self.of(study, cell).filter_map(|record| record.values.get(name).copied()))
+        summary(
+            self.of(study, cell)
+                .filter_map(|record| record.values.get(name).copied()),
+        )
     }
 
     fn has(&self, study: PaperStudy) -> bool {
-        self.records.iter().any(|record| record.study == study.name())
+        self.records
+            .iter()
+            .any(|record| record.study == study.name())
     }
 
     /// The trials of the cell that has the fewest, and of the one that has the most.
     fn trials(&self, study: PaperStudy, cells: impl IntoIterator<Item = String>) -> (usize, usize) {
-        let counts: Vec<usize> = cells.into_iter().map(|cell| self.of(study, &cell).count()).collect();
-        (counts.iter().copied().min().unwrap_or(0), counts.iter().copied().max().unwrap_or(0))
+        let counts: Vec<usize> = cells
+            .into_iter()
+            .map(|cell| self.of(study, &cell).count())
+            .collect();
+        (
+            counts.iter().copied().min().unwrap_or(0),
+            counts.iter().copied().max().unwrap_or(0),
+        )
     }
 }
 
@@ -130,8 +143,8 @@ pub(crate) fn build(
 ) -> (Page, Vec<RichText>) {
     let results = TrialResults::new(records);
     let found = findings::findings(context, &results);
-    let mut page =
-        Page::new("The paper's tables, measured again").subtitle(subtitle(context, records, settings));
+    let mut page = Page::new("The paper's tables, measured again")
+        .subtitle(subtitle(context, records, settings));
     for text in &found {
         page = page.opening(text.clone());
     }
@@ -165,7 +178,11 @@ pub(crate) fn build(
     (page.footer(footer(records, settings)), found)
 }
 
-fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &ReproduceSettings) -> RichText {
+fn subtitle(
+    context: &StudyContext,
+    records: &[TrialRecord],
+    settings: &ReproduceSettings,
+) -> RichText {
     let sort = match (settings.quick, settings.trials) {
         (true, _) => "Quick settings",
         (false, None) => "The paper's settings",
@@ -180,7 +197,11 @@ fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &Reproduc
         .number("trials", Number::count(records.len()))
         .and(" trials; ")
         .number("threads", Number::count(settings.threads))
-        .and(if settings.threads == 1 { " thread; seed " } else { " threads; seed " })
+        .and(if settings.threads == 1 {
+            " thread; seed "
+        } else {
+            " threads; seed "
+        })
         .number("seed", Number::new(settings.seed as f64, Style::Fixed(0)))
         .and(".")
 }
@@ -188,8 +209,14 @@ fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &Reproduc
 fn footer(records: &[TrialRecord], settings: &ReproduceSettings) -> RichText {
     let seconds: f64 = records.iter().map(|record| record.seconds).sum();
     let quick = if settings.quick { " --quick" } else { "" };
-    let data = if settings.data.is_some() { " --data DIR" } else { "" };
-    let trials = settings.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
+    let data = if settings.data.is_some() {
+        " --data DIR"
+    } else {
+        ""
+    };
+    let trials = settings
+        .trials
+        .map_or(String::new(), |trials| format!(" --trials {trials}"));
     RichText::new("Made by ")
         .code(format!("efface reproduce{quick}{data}{trials} --seed {} --threads {} --out DIR", settings.seed, settings.threads))
         .and(", version ")
@@ -227,14 +254,21 @@ fn method(context: &StudyContext, settings: &ReproduceSettings) -> Section {
              rows until it has been brought up to date, which efface's engine does before it commits.",
         ),
     ];
-    lines.extend(reasons(context, settings).into_iter().map(|reason| RichText::new(sentence(&reason))));
+    lines.extend(
+        reasons(context, settings)
+            .into_iter()
+            .map(|reason| RichText::new(sentence(&reason))),
+    );
     Section::new("How to read this page").list(lines)
 }
 
 /// The words with a capital and a full stop.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let first = letters
+        .next()
+        .map(|c| c.to_uppercase().to_string())
+        .unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }
 
@@ -269,25 +303,30 @@ fn kept(
     study: PaperStudy,
     cells: impl IntoIterator<Item = String>,
 ) -> Option<RichText> {
-    let found = cells.into_iter().filter_map(|cell| Some(results.get(study, &cell, "kept bytes")?.most));
+    let found = cells
+        .into_iter()
+        .filter_map(|cell| Some(results.get(study, &cell, "kept bytes")?.most));
     let most = found.reduce(f64::max)?;
     let text = RichText::new("Made ahead of time: what a fit keeps for requests to come, up to ");
-    Some(text.number("kept", Number::new(most, Style::Bytes)).and("."))
+    Some(
+        text.number("kept", Number::new(most, Style::Bytes))
+            .and("."),
+    )
 }
 
 /// A number of the paper, which may have none here.
 fn printed(value: Option<f64>, style: Style) -> TableCell {
-    value.map_or(TableCell::Missing("–"), |value| TableCell::Number(Number::new(value, style)))
+    value.map_or(TableCell::Missing("–"), |value| {
+        TableCell::Number(Number::new(value, style))
+    })
 }
 
 /// `37` or `between 36 and 37` trials.
 fn trials_text((least, most): (usize, usize)) -> RichText {
     if least == most {
-        RichText::default().number("trials", Number::count(most)).and(if most == 1 {
-            " trial"
-        } else {
-            " trials"
-        })
+        RichText::default()
+            .number("trials", Number::count(most))
+            .and(if most == 1 { " trial" } else { " trials" })
     } else {
         RichText::new("between ")
             .number("fewest trials", Number::count(least))

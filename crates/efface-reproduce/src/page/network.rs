@@ -27,12 +27,28 @@ struct NetworkFigures {
 fn find(results: &TrialResults<'_>, set: &str, method: &str) -> NetworkFigures {
     if TRAINED.contains(&method) || FURTHER.contains(&method) {
         let get = |name: &str| results.get(PaperStudy::NetworkTimes, &cell(set, method), name);
-        return NetworkFigures { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") };
+        return NetworkFigures {
+            seconds: get("s"),
+            accuracy: get("accuracy"),
+            kept: get("kept bytes"),
+        };
     }
-    let name = HEAD_ROWS.iter().find(|(known, _)| *known == method).map_or(method, |(_, name)| name);
-    let get =
-        |suffix: &str| results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), &format!("{name} {suffix}"));
-    NetworkFigures { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") }
+    let name = HEAD_ROWS
+        .iter()
+        .find(|(known, _)| *known == method)
+        .map_or(method, |(_, name)| name);
+    let get = |suffix: &str| {
+        results.get(
+            PaperStudy::NetworkTimes,
+            &cell(set, HEADS),
+            &format!("{name} {suffix}"),
+        )
+    };
+    NetworkFigures {
+        seconds: get("s"),
+        accuracy: get("accuracy"),
+        kept: get("kept bytes"),
+    }
 }
 
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
@@ -46,7 +62,9 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         plan.deletions, plan.augmented, plan.shards
     )));
     for set in sets(context, true) {
-        section = section.add(table(context, results, set)).add(network_left::table(results, set));
+        section = section
+            .add(table(context, results, set))
+            .add(network_left::table(results, set));
     }
     section.note(
         "Where the numbers differ. The paper's INF and PRU take 110 to 170 seconds, little less than its retraining: they \
@@ -60,15 +78,23 @@ fn articles(results: &TrialResults<'_>, set: &str) -> RichText {
     let rows = |method: &str| results.get(PaperStudy::NetworkTimes, &cell(set, method), "rows");
     let twins = match results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "twins") {
         None => RichText::default(),
-        Some(found) => RichText::new(" Articles of a run with a twin among those that stay: up to ")
-            .number("articles with a twin", Number::new(found.most, Style::Count))
-            .and("."),
+        Some(found) => {
+            RichText::new(" Articles of a run with a twin among those that stay: up to ")
+                .number(
+                    "articles with a twin",
+                    Number::new(found.most, Style::Count),
+                )
+                .and(".")
+        }
     };
     let learned = match (rows("retrain"), rows("retrain, augmented")) {
         (Some(plain), Some(augmented)) => RichText::new(" Retraining learned ")
             .number("articles", Number::new(plain.median, Style::Count))
             .and(" articles, and ")
-            .number("articles, augmented", Number::new(augmented.median, Style::Count))
+            .number(
+                "articles, augmented",
+                Number::new(augmented.median, Style::Count),
+            )
             .and(" with those that were made."),
         _ => RichText::default(),
     };
@@ -99,16 +125,24 @@ fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Repor
         TableColumn::number("kept").group("here"),
     ]);
     let retrain = find(results, set, "retrain").seconds;
-    for method in TRAINED.into_iter().chain(FURTHER).chain(HEAD_ROWS.iter().map(|(method, _)| *method)) {
+    for method in TRAINED
+        .into_iter()
+        .chain(FURTHER)
+        .chain(HEAD_ROWS.iter().map(|(method, _)| *method))
+    {
         if method == FURTHER[0] || method == "influence" {
             table.rule();
         }
-        let NetworkFigures { seconds, accuracy, kept } = find(results, set, method);
+        let NetworkFigures {
+            seconds,
+            accuracy,
+            kept,
+        } = find(results, set, method);
         let print = paper::table2(method);
         let time = |pick: fn(&SampleSummary) -> f64| {
-            seconds
-                .as_ref()
-                .map_or(TableCell::Missing("not run"), |s| Number::new(pick(s), Style::Seconds).into())
+            seconds.as_ref().map_or(TableCell::Missing("not run"), |s| {
+                Number::new(pick(s), Style::Seconds).into()
+            })
         };
         let faster = match (&retrain, &seconds) {
             (Some(retrain), Some(seconds)) => {
@@ -121,27 +155,45 @@ fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Repor
             printed(print.map(|(fastest, _, _)| fastest), Style::Seconds),
             printed(print.map(|(_, slowest, _)| slowest), Style::Seconds),
             printed(print.map(|(_, _, total)| total), Style::Seconds),
-            seconds.as_ref().map_or(TableCell::Missing("none"), |s| s.trials.into()),
+            seconds
+                .as_ref()
+                .map_or(TableCell::Missing("none"), |s| s.trials.into()),
             time(|s| s.least),
             time(|s| s.most),
             median(seconds, 1.0, Style::Seconds),
             faster,
-            accuracy.map_or(TableCell::Missing("–"), |a| Number::new(a.mean, Style::Percent(1)).into()),
-            kept.map_or(TableCell::Missing("–"), |kept| Number::new(kept.median, Style::Bytes).into()),
+            accuracy.map_or(TableCell::Missing("–"), |a| {
+                Number::new(a.mean, Style::Percent(1)).into()
+            }),
+            kept.map_or(TableCell::Missing("–"), |kept| {
+                Number::new(kept.median, Style::Bytes).into()
+            }),
         ]);
     }
     let (before, after) = paper::TABLE2_ACCURACY;
-    let here = results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "accuracy before");
+    let here = results.get(
+        PaperStudy::NetworkTimes,
+        &cell(set, HEADS),
+        "accuracy before",
+    );
     let mut note = RichText::new("Accuracy before forgetting: ");
     if let Some(here) = here {
-        note = note.number("accuracy before", Number::new(here.mean, Style::Percent(1))).and(" here, ");
+        note = note
+            .number("accuracy before", Number::new(here.mean, Style::Percent(1)))
+            .and(" here, ");
     }
     table.note(
-        note.number("accuracy before, paper", Number::new(before, Style::Percent(2)))
-            .and(" in the paper, and about ")
-            .number("accuracy after PRU, paper", Number::new(after, Style::Percent(0)))
-            .and(" after PRU there. One article in five is kept for testing.")
-            .text(articles(results, set)),
+        note.number(
+            "accuracy before, paper",
+            Number::new(before, Style::Percent(2)),
+        )
+        .and(" in the paper, and about ")
+        .number(
+            "accuracy after PRU, paper",
+            Number::new(after, Style::Percent(0)),
+        )
+        .and(" after PRU there. One article in five is kept for testing.")
+        .text(articles(results, set)),
     );
     table
 }

@@ -18,13 +18,26 @@ pub(super) fn table(results: &TrialResults<'_>, set: &str) -> ReportTable {
         TableColumn::number("steps to relearn them"),
         TableColumn::number("of the retrained"),
     ]);
-    let steps = |state: &str| results.get(PaperStudy::NetworkTimes, &cell(set, state), "relearning steps");
-    let truth = steps("retrain").map(|found| found.mean).filter(|steps| *steps > 0.0);
+    let steps = |state: &str| {
+        results.get(
+            PaperStudy::NetworkTimes,
+            &cell(set, state),
+            "relearning steps",
+        )
+    };
+    let truth = steps("retrain")
+        .map(|found| found.mean)
+        .filter(|steps| *steps > 0.0);
     let states = [(HEADS, "before"), ("retrain", "retrain")];
-    for (state, name) in states.into_iter().chain(FURTHER.map(|method| (method, method))) {
+    for (state, name) in states
+        .into_iter()
+        .chain(FURTHER.map(|method| (method, method)))
+    {
         let mean = |value: &str, style: Style| -> TableCell {
             let found = results.get(PaperStudy::NetworkTimes, &cell(set, state), value);
-            found.map_or(TableCell::Missing("not run"), |found| Number::new(found.mean, style).into())
+            found.map_or(TableCell::Missing("not run"), |found| {
+                Number::new(found.mean, style).into()
+            })
         };
         let ratio = match (steps(state), truth) {
             (Some(found), Some(truth)) => Number::new(found.mean / truth, Style::Fixed(2)).into(),

@@ -12,22 +12,34 @@ use crate::studies::{BEFORE_CLEARING, METHODS, StudyContext};
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.review_injection;
     let widths = widths(context);
-    let all = || widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)));
+    let all = || {
+        widths
+            .iter()
+            .flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)))
+    };
     let trials = trials_text(results.trials(PaperStudy::ReviewInjection, all()));
     let mut table = ReportTable::new(
         "table1 injection",
-        RichText::new("What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ")
-            .text(trials),
+        RichText::new(
+            "What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ",
+        )
+        .text(trials),
     );
     table.columns([TableColumn::label("k"), TableColumn::label("method")]);
     for d in &widths {
-        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("d = {d}"))));
+        table.columns(
+            ["paper", "here"].map(|title| TableColumn::number(title).group(format!("d = {d}"))),
+        );
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         if at > 0 {
             table.rule();
         }
-        for name in METHODS.iter().map(|(_, name)| *name).chain([BEFORE_CLEARING, "retrain"]) {
+        for name in METHODS
+            .iter()
+            .map(|(_, name)| *name)
+            .chain([BEFORE_CLEARING, "retrain"])
+        {
             let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &d in &widths {
                 let print = paper::table1(k, d).and_then(|p| match name {
@@ -53,8 +65,13 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         "The paper's numbers fall with d and rise steeply with k, from 4 to 3,492, as times do and as a share that is left of one \
          weight hardly can: another reason to read table 1 as times.",
     );
-    let before =
-        all().filter_map(|cell| Some(results.get(PaperStudy::ReviewInjection, &cell, "before")?.least));
+    let before = all().filter_map(|cell| {
+        Some(
+            results
+                .get(PaperStudy::ReviewInjection, &cell, "before")?
+                .least,
+        )
+    });
     if let Some(least) = before.reduce(f64::min) {
         note = note
             .and(" The least weight before, over all trials, is ")

@@ -26,7 +26,8 @@ pub(super) enum TimeDenominator {
 }
 
 impl TimeDenominator {
-    pub(super) const ALL: [TimeDenominator; 2] = [TimeDenominator::NewtonStep, TimeDenominator::Refit];
+    pub(super) const ALL: [TimeDenominator; 2] =
+        [TimeDenominator::NewtonStep, TimeDenominator::Refit];
 
     /// The name of its seconds in the record.
     pub(super) fn value(self, k: usize) -> String {
@@ -83,21 +84,38 @@ impl TablePlace {
         by: TimeDenominator,
     ) -> Option<TimeShare> {
         let cell = cell(self.source, self.d);
-        let request = results.get(PaperStudy::Times, &cell, &format!("k={} {method} s", self.k))?;
+        let request = results.get(
+            PaperStudy::Times,
+            &cell,
+            &format!("k={} {method} s", self.k),
+        )?;
         let other = results.get(PaperStudy::Times, &cell, &by.value(self.k))?;
         let value = UNIT * request.median / other.median;
-        let errors = f64::hypot(request.median_error / request.median, other.median_error / other.median);
-        Some(TimeShare { value, error: value * errors, spread: request.spread.max(other.spread) })
+        let errors = f64::hypot(
+            request.median_error / request.median,
+            other.median_error / other.median,
+        );
+        Some(TimeShare {
+            value,
+            error: value * errors,
+            spread: request.spread.max(other.spread),
+        })
     }
 
     /// The larger spread of a method's shares.
     pub(super) fn spread(self, results: &TrialResults<'_>, method: &str) -> Option<f64> {
-        let shares = TimeDenominator::ALL.iter().filter_map(|&by| self.share(results, method, by));
+        let shares = TimeDenominator::ALL
+            .iter()
+            .filter_map(|&by| self.share(results, method, by));
         shares.map(|share| share.spread).reduce(f64::max)
     }
 
     /// Whether exact forgetting is below both numbers that the paper prints for this cell; None where it prints none.
-    pub(super) fn is_below_paper(self, results: &TrialResults<'_>, by: TimeDenominator) -> Option<bool> {
+    pub(super) fn is_below_paper(
+        self,
+        results: &TrialResults<'_>,
+        by: TimeDenominator,
+    ) -> Option<bool> {
         let printed = paper::table1(self.k, self.d)?;
         let share = self.share(results, "exact", by)?;
         Some(share.value < printed.influence.min(printed.projection))
@@ -118,14 +136,25 @@ pub(super) struct TimeSteadiness {
 
 pub(super) fn steadiness(context: &StudyContext, results: &TrialResults<'_>) -> TimeSteadiness {
     let places = places(context);
-    let spreads =
-        places.iter().flat_map(|place| METHODS.iter().filter_map(|(_, name)| place.spread(results, name)));
+    let spreads = places.iter().flat_map(|place| {
+        METHODS
+            .iter()
+            .filter_map(|(_, name)| place.spread(results, name))
+    });
     let spreads: Vec<f64> = spreads.filter(|spread| !spread.is_nan()).collect();
     let largest = spreads.iter().copied().fold(f64::NAN, f64::max);
-    let unsteady = spreads.iter().filter(|spread| **spread > SPREAD_LIMIT).count();
+    let unsteady = spreads
+        .iter()
+        .filter(|spread| **spread > SPREAD_LIMIT)
+        .count();
     let waits = places.iter().filter_map(|place| {
         let found = results.get(PaperStudy::Times, &cell(place.source, place.d), WAITED)?;
         Some(found.median)
     });
-    TimeSteadiness { unsteady, cells: spreads.len(), largest, waited: waits.reduce(f64::max) }
+    TimeSteadiness {
+        unsteady,
+        cells: spreads.len(),
+        largest,
+        waited: waits.reduce(f64::max),
+    }
 }

@@ -10,31 +10,56 @@ use crate::studies::times::sources;
 /// How fast, and against the paper, by both of what a time can be divided by.
 pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let places = places(context);
-    let shares = places.iter().filter_map(|place| place.share(results, "exact", TimeDenominator::Refit));
+    let shares = places
+        .iter()
+        .filter_map(|place| place.share(results, "exact", TimeDenominator::Refit));
     let shares: Vec<f64> = shares.map(|share| share.value / UNIT).collect();
     let fastest = shares.iter().copied().reduce(f64::min)?;
     let slowest = shares.iter().copied().reduce(f64::max)?;
-    let most = Number::count(context.plan.times.deletions.iter().copied().max().unwrap_or(0));
+    let most = Number::count(
+        context
+            .plan
+            .times
+            .deletions
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0),
+    );
     let mut text = if slowest < 1.0 {
         RichText::new("It is fast: forgetting up to ")
             .number("most rows", most)
             .and(" rows is between ")
-            .number("a refit by the slowest request", Number::new((1.0 / slowest).floor(), Style::Count))
+            .number(
+                "a refit by the slowest request",
+                Number::new((1.0 / slowest).floor(), Style::Count),
+            )
             .and(" and ")
-            .number("a refit by the fastest request", Number::new((1.0 / fastest).floor(), Style::Count))
+            .number(
+                "a refit by the fastest request",
+                Number::new((1.0 / fastest).floor(), Style::Count),
+            )
             .and(" times faster than a refit.")
     } else {
         RichText::new("It is not always faster than a refit: forgetting up to ")
             .number("most rows", most)
             .and(" rows takes between ")
-            .number("the fastest request by a refit", Number::new(fastest, Style::Digits(2)))
+            .number(
+                "the fastest request by a refit",
+                Number::new(fastest, Style::Digits(2)),
+            )
             .and(" and ")
-            .number("the slowest request by a refit", Number::new(slowest, Style::Digits(2)))
+            .number(
+                "the slowest request by a refit",
+                Number::new(slowest, Style::Digits(2)),
+            )
             .and(" of its time.")
     };
     for by in TimeDenominator::ALL {
-        let compared: Vec<bool> =
-            places.iter().filter_map(|place| place.is_below_paper(results, by)).collect();
+        let compared: Vec<bool> = places
+            .iter()
+            .filter_map(|place| place.is_below_paper(results, by))
+            .collect();
         if compared.is_empty() {
             continue;
         }
@@ -43,19 +68,28 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
             TimeDenominator::Refit => "",
         };
         text = text
-            .and(format!(" Its share of {}{why} is below both numbers that the paper prints in ", by.name()))
+            .and(format!(
+                " Its share of {}{why} is below both numbers that the paper prints in ",
+                by.name()
+            ))
             .number(
                 format!("cells below the paper, by {}", by.name()),
                 Number::count(compared.iter().filter(|below| **below).count()),
             )
             .and(" of ")
-            .number(format!("cells compared, by {}", by.name()), Number::count(compared.len()))
+            .number(
+                format!("cells compared, by {}", by.name()),
+                Number::count(compared.len()),
+            )
             .and(" cells of table 1.");
     }
     let sets = sources(context).len();
     if sets > 1 {
         let sets = Number::count(sets);
-        text = text.and(" Each was measured on ").number("sets of rows", sets).and(" sets of rows.");
+        text = text
+            .and(" Each was measured on ")
+            .number("sets of rows", sets)
+            .and(" sets of rows.");
     }
     Some(text)
 }

@@ -1,7 +1,8 @@
 //! Table 1: times, by both of what they can be divided by.
 
 use efface_report::{
-    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell,
+    TableColumn,
 };
 
 use super::shares::{SPREAD_LIMIT, TablePlace, TimeDenominator, places, steadiness};
@@ -27,8 +28,9 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         let cells = plan.widths.iter().map(|&d| cell(source, d));
         let trials = results.trials(PaperStudy::Times, cells);
         if trials.1 > 0 {
-            section =
-                section.add(table(context, results, source, trials)).add(setup(context, results, source));
+            section = section
+                .add(table(context, results, source, trials))
+                .add(setup(context, results, source));
         }
     }
     let (faster, cells) = beside_projection(context, results);
@@ -55,13 +57,22 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
 /// The cells in which exact forgetting is not below what the paper prints, by name.
 fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenominator) -> RichText {
     let places = places(context);
-    let above: Vec<&TablePlace> =
-        places.iter().filter(|place| place.is_below_paper(results, by) == Some(false)).collect();
+    let above: Vec<&TablePlace> = places
+        .iter()
+        .filter(|place| place.is_below_paper(results, by) == Some(false))
+        .collect();
     // The numbers of rows behind one set and width.
-    let groups = above.chunk_by(|a, b| a.source == b.source && a.d == b.d).map(|group| {
-        let rows: Vec<String> = group.iter().map(|place| place.k.to_string()).collect();
-        format!("{}, d = {}, k = {}", group[0].source, group[0].d, rows.join(", "))
-    });
+    let groups = above
+        .chunk_by(|a, b| a.source == b.source && a.d == b.d)
+        .map(|group| {
+            let rows: Vec<String> = group.iter().map(|place| place.k.to_string()).collect();
+            format!(
+                "{}, d = {}, k = {}",
+                group[0].source,
+                group[0].d,
+                rows.join(", ")
+            )
+        });
     let groups: Vec<String> = groups.collect();
     if groups.is_empty() {
         return RichText::default();
@@ -102,7 +113,13 @@ fn beside_projection(context: &StudyContext, results: &TrialResults<'_>) -> (usi
     let mut faster = 0;
     let mut cells = 0;
     for TablePlace { source, d, k } in places(context) {
-        let time = |name: &str| results.get(PaperStudy::Times, &cell(source, d), &format!("k={k} {name} s"));
+        let time = |name: &str| {
+            results.get(
+                PaperStudy::Times,
+                &cell(source, d),
+                &format!("k={k} {name} s"),
+            )
+        };
         if let (Some(exact), Some(projection)) = (time("exact"), time("PRU")) {
             cells += 1;
             faster += usize::from(exact.median < projection.median);
@@ -148,7 +165,9 @@ fn table(
                 for by in TimeDenominator::ALL {
                     let share = place.share(results, name, by);
                     let missing = TableCell::Missing("not run");
-                    cells.push(share.map_or(missing, |s| with_error(s.value, s.error, Style::Digits(2))));
+                    cells.push(
+                        share.map_or(missing, |s| with_error(s.value, s.error, Style::Digits(2))),
+                    );
                 }
                 cells.push(match place.spread(results, name) {
                     None => TableCell::Missing("not run"),
@@ -166,7 +185,9 @@ fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Re
     let plan = &context.plan.times;
     let mut table = ReportTable::new(
         &format!("{} setup", id(source)),
-        format!("What stands behind the table above: {source}, retraining, and what was made ahead of time"),
+        format!(
+            "What stands behind the table above: {source}, retraining, and what was made ahead of time"
+        ),
     );
     table.columns([
         TableColumn::label("d"),
@@ -182,15 +203,24 @@ fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Re
         TableColumn::number("refactored"),
     ]);
     // The step takes nearly as long for every k, because a product of two d×d matrices is most of it.
-    let middle = plan.deletions.get(plan.deletions.len() / 2).copied().unwrap_or(1);
+    let middle = plan
+        .deletions
+        .get(plan.deletions.len() / 2)
+        .copied()
+        .unwrap_or(1);
     let newton = TimeDenominator::NewtonStep.value(middle);
     for &d in &plan.widths {
         let get = |name: &str| results.get(PaperStudy::Times, &cell(source, d), name);
         let number = |name: &str, style| {
-            get(name).map_or(TableCell::Missing("not run"), |found| Number::new(found.median, style).into())
+            get(name).map_or(TableCell::Missing("not run"), |found| {
+                Number::new(found.median, style).into()
+            })
         };
         let over = |suffix: &str| {
-            let all = plan.deletions.iter().filter_map(|k| get(&format!("k={k} exact {suffix}")));
+            let all = plan
+                .deletions
+                .iter()
+                .filter_map(|k| get(&format!("k={k} exact {suffix}")));
             all.map(|found| found.most).fold(f64::NAN, f64::max)
         };
         table.row([
@@ -198,15 +228,21 @@ fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Re
             number("rows", Style::Count),
             number(REFIT, Style::Seconds),
             number(&newton, Style::Seconds),
-            get(REFIT).zip(get(&newton)).map_or(TableCell::Missing("–"), |(a, b)| {
-                Number::new(a.median / b.median, Style::Digits(2)).into()
-            }),
+            get(REFIT)
+                .zip(get(&newton))
+                .map_or(TableCell::Missing("–"), |(a, b)| {
+                    Number::new(a.median / b.median, Style::Digits(2)).into()
+                }),
             get(REFIT).map_or(TableCell::Missing("none"), |found| found.trials.into()),
             number("prepare s", Style::Seconds),
             number("kept bytes", Style::Bytes),
             number("k=1 exact s", Style::Seconds),
             Number::new(over("bound"), Style::Digits(1)).into(),
-            if over("refactored") > 0.0 { "some".into() } else { "none".into() },
+            if over("refactored") > 0.0 {
+                "some".into()
+            } else {
+                "none".into()
+            },
         ]);
     }
     table.note(format!(
@@ -242,8 +278,10 @@ fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
             panel = panel.series(series);
         }
         type Pick = fn(&paper::PrintedFigures) -> f64;
-        let from_paper: [(&str, Pick); 2] =
-            [("INF, paper", |p| p.influence), ("PRU, paper", |p| p.projection)];
+        let from_paper: [(&str, Pick); 2] = [
+            ("INF, paper", |p| p.influence),
+            ("PRU, paper", |p| p.projection),
+        ];
         for (name, pick) in from_paper {
             let mut series = Series::new(name).reference(name.trim_end_matches(", paper"));
             for &k in &plan.deletions {

@@ -74,14 +74,19 @@ fn descend(
             // −∇ℓ = y·σ(−y·θᵀx)·x
             let weight = label / (1.0 + (label * score).exp()) / n as f64;
             let sum = if i < watched { &mut first } else { &mut others };
-            sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
+            sum.iter_mut()
+                .zip(row)
+                .for_each(|(sum, x)| *sum += weight * x);
         }
         for j in 0..d {
             of_first[j] += first[j];
             parameters[j] += first[j] + others[j];
         }
         if rounds.contains(&round) {
-            states.push(DescentState { parameters: parameters.clone(), of_first: of_first.clone() });
+            states.push(DescentState {
+                parameters: parameters.clone(),
+                of_first: of_first.clone(),
+            });
         }
     }
     states
@@ -91,9 +96,18 @@ fn descend(
 fn labels(problem: &RegressionData) -> Vec<f64> {
     let root = (problem.width as f64).sqrt();
     let label = |i: usize| {
-        let signal: f64 = problem.row(i).iter().zip(&problem.theta).map(|(x, t)| x * t).sum();
+        let signal: f64 = problem
+            .row(i)
+            .iter()
+            .zip(&problem.theta)
+            .map(|(x, t)| x * t)
+            .sum();
         let noise = problem.y[i] - signal;
-        if signal / root + noise > 0.0 { 1.0 } else { -1.0 }
+        if signal / root + noise > 0.0 {
+            1.0
+        } else {
+            -1.0
+        }
     };
     (0..problem.rows()).map(label).collect()
 }
@@ -118,7 +132,10 @@ impl AdaptiveStudy {
             let parts = full.parameters.iter().zip(&full.of_first);
             let subtracted: Vec<f64> = parts.map(|(whole, part)| whole - part).collect();
             let target = &retrained.parameters;
-            values.insert(after_rounds(rounds, BEFORE), relative(&full.parameters, target));
+            values.insert(
+                after_rounds(rounds, BEFORE),
+                relative(&full.parameters, target),
+            );
             values.insert(after_rounds(rounds, AFTER), relative(&subtracted, target));
         }
     }
@@ -133,7 +150,12 @@ impl StudyMeasure for AdaptiveStudy {
         let mut jobs = Vec::new();
         for trial in 0..plan.trials {
             for &k in &plan.deletions {
-                jobs.push(StudyJob { study: PaperStudy::Adaptive, cell: cell(k), trial, cost });
+                jobs.push(StudyJob {
+                    study: PaperStudy::Adaptive,
+                    cell: cell(k),
+                    trial,
+                    cost,
+                });
             }
         }
         jobs
@@ -146,11 +168,21 @@ impl StudyMeasure for AdaptiveStudy {
         };
         if k >= plan.rows {
             let why = format!("forgetting {k} of them");
-            return Err(Error::TooFewRows { name: "adaptive".into(), found: plan.rows, needed: k + 1, why });
+            return Err(Error::TooFewRows {
+                name: "adaptive".into(),
+                found: plan.rows,
+                needed: k + 1,
+                why,
+            });
         }
         // Every k uses the same rows, so that only the number of deletions differs.
         let seed = trial_seed(self.context.seed, 40, job.trial as u64);
-        let problem = LinearProblem { rows: plan.rows, width: plan.width, seed }.generate();
+        let problem = LinearProblem {
+            rows: plan.rows,
+            width: plan.width,
+            seed,
+        }
+        .generate();
         let labels = labels(&problem);
         let mut values = Values::new();
         self.descent(&problem, &labels, k, &mut values);
@@ -170,7 +202,12 @@ mod tests {
     use super::*;
 
     fn distances(rounds: &[usize], k: usize) -> Vec<(f64, f64)> {
-        let problem = LinearProblem { rows: 300, width: 8, seed: 3 }.generate();
+        let problem = LinearProblem {
+            rows: 300,
+            width: 8,
+            seed: 3,
+        }
+        .generate();
         let labels = labels(&problem);
         let full = descend(&problem, &labels, 0, k, rounds);
         let retrained = descend(&problem, &labels, k, 0, rounds);
@@ -185,7 +222,12 @@ mod tests {
 
     #[test]
     fn the_parameters_are_the_sum_of_what_every_row_added() {
-        let problem = LinearProblem { rows: 50, width: 4, seed: 1 }.generate();
+        let problem = LinearProblem {
+            rows: 50,
+            width: 4,
+            seed: 1,
+        }
+        .generate();
         let labels = labels(&problem);
         assert!(labels.contains(&1.0) && labels.contains(&-1.0));
         let state = descend(&problem, &labels, 0, 50, &[7]).remove(0);
@@ -197,11 +239,21 @@ mod tests {
     fn subtracting_is_exact_after_one_round_and_worse_with_every_further_one() {
         for k in [1, 20] {
             let found = distances(&[1, 2, 5, 20, 100], k);
-            assert!(found[0].0 > 1e-4 && found[0].1 < 1e-13, "one round: {:?}", found[0]);
-            assert!(found.windows(2).all(|pair| pair[1].1 > 1.5 * pair[0].1), "{found:?}");
+            assert!(
+                found[0].0 > 1e-4 && found[0].1 < 1e-13,
+                "one round: {:?}",
+                found[0]
+            );
+            assert!(
+                found.windows(2).all(|pair| pair[1].1 > 1.5 * pair[0].1),
+                "{found:?}"
+            );
             let (before, after) = found[4];
             assert!(after > 5.0 * before, "worse than doing nothing: {found:?}");
         }
-        assert!(distances(&[100], 20)[0].1 > 2.0 * distances(&[100], 1)[0].1, "more rows, more harm");
+        assert!(
+            distances(&[100], 20)[0].1 > 2.0 * distances(&[100], 1)[0].1,
+            "more rows, more harm"
+        );
     }
 }

@@ -8,7 +8,9 @@ use efface::eval::parameters;
 use efface::synthetic::{LinearProblem, RegressionData, SpdLinear};
 use efface::{Dense, Fit, Model, RowId, Rows};
 
-use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without};
+use super::{
+    METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without,
+};
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::part::PaperStudy;
@@ -38,9 +40,18 @@ pub(crate) struct RowConstruction {
 
 /// From ours to that of the original script, which is the last.
 pub(crate) const CONSTRUCTIONS: [RowConstruction; 3] = [
-    RowConstruction { covariance: RowCovariance::Gaussian, beyond: 0 },
-    RowConstruction { covariance: RowCovariance::Spd, beyond: 0 },
-    RowConstruction { covariance: RowCovariance::Spd, beyond: 1 },
+    RowConstruction {
+        covariance: RowCovariance::Gaussian,
+        beyond: 0,
+    },
+    RowConstruction {
+        covariance: RowCovariance::Spd,
+        beyond: 0,
+    },
+    RowConstruction {
+        covariance: RowCovariance::Spd,
+        beyond: 1,
+    },
 ];
 
 impl RowCovariance {
@@ -60,7 +71,11 @@ impl RowCovariance {
 }
 
 pub(crate) fn cell(made: RowConstruction, k: usize) -> String {
-    format!("{}, {} scaled, k={k}", made.covariance.name(), k + made.beyond)
+    format!(
+        "{}, {} scaled, k={k}",
+        made.covariance.name(),
+        k + made.beyond
+    )
 }
 
 /// A value of a cell: `what` at one of the scales.
@@ -77,7 +92,11 @@ impl DistanceStudy {
 fn apart(a: &Model, b: &Model) -> Result<f64> {
     let a = parameters(a)?;
     let b = parameters(b)?;
-    Ok(a.iter().zip(&b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt())
+    Ok(a.iter()
+        .zip(&b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt())
 }
 
 impl StudyMeasure for DistanceStudy {
@@ -90,10 +109,19 @@ impl StudyMeasure for DistanceStudy {
             for made in CONSTRUCTIONS {
                 // The two drawings, and a fit of all rows and one or two of fewer for every scale.
                 let fits = 3.0 + (2 + made.beyond) as f64 * plan.scales.len() as f64;
-                let eigen = if made.covariance == RowCovariance::Spd { 10.0 * d * d * d } else { 0.0 };
+                let eigen = if made.covariance == RowCovariance::Spd {
+                    10.0 * d * d * d
+                } else {
+                    0.0
+                };
                 let cost = (fits * n * d * d + eigen) / SPEED;
                 for &k in &plan.deletions {
-                    jobs.push(StudyJob { study: PaperStudy::Distance, cell: cell(made, k), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::Distance,
+                        cell: cell(made, k),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
@@ -102,14 +130,20 @@ impl StudyMeasure for DistanceStudy {
 
     fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = &self.context.plan.distance;
-        let mut cells =
-            CONSTRUCTIONS.into_iter().flat_map(|made| plan.deletions.iter().map(move |&k| (made, k)));
+        let mut cells = CONSTRUCTIONS
+            .into_iter()
+            .flat_map(|made| plan.deletions.iter().map(move |&k| (made, k)));
         let Some((made, k)) = cells.find(|(made, k)| cell(*made, *k) == job.cell) else {
             return Ok(Values::new());
         };
         if k + 1 >= plan.rows {
             let why = format!("forgetting {k} of them and missing one more");
-            return Err(Error::TooFewRows { name: "l2".into(), found: plan.rows, needed: k + 2, why });
+            return Err(Error::TooFewRows {
+                name: "l2".into(),
+                found: plan.rows,
+                needed: k + 2,
+                why,
+            });
         }
         // Every scale, and every number of scaled rows, uses the same rows: only the size of the rows differs.
         let seed = trial_seed(self.context.seed, 20, (k as u64) << 16 | job.trial as u64);
@@ -127,18 +161,27 @@ impl StudyMeasure for DistanceStudy {
             let (right, wrong) = match retrained.take() {
                 Some((_, wrong)) if made.beyond > 0 => (recipe.fit(&without(&rows, &gone))?, wrong),
                 Some(both) => both,
-                None => (recipe.fit(&without(&rows, &gone))?, recipe.fit(&without(&rows, &one_more))?),
+                None => (
+                    recipe.fit(&without(&rows, &gone))?,
+                    recipe.fit(&without(&rows, &one_more))?,
+                ),
             };
             let moved = apart(&model, &right)?;
             let moved_wrong = apart(&model, &wrong)?;
             values.insert(at_scale(scale, "moved"), moved);
             values.insert(at_scale(scale, "retrain"), 0.0);
-            values.insert(at_scale(scale, "retrain, one row more"), apart(&right, &wrong)? / moved_wrong);
+            values.insert(
+                at_scale(scale, "retrain, one row more"),
+                apart(&right, &wrong)? / moved_wrong,
+            );
             for (method, name) in METHODS {
                 let forgot = forget(method, &model, &rows, &gone)?;
                 values.insert(at_scale(scale, name), apart(&forgot.model, &right)? / moved);
                 let wrong_share = apart(&forgot.model, &wrong)? / moved_wrong;
-                values.insert(at_scale(scale, &format!("{name}, one row more")), wrong_share);
+                values.insert(
+                    at_scale(scale, &format!("{name}, one row more")),
+                    wrong_share,
+                );
                 values.insert("kept bytes".into(), kept_bytes(&forgot.evidence));
             }
             retrained = Some((right, wrong));

@@ -40,7 +40,12 @@ impl StudyMeasure for InjectionStudy {
         for trial in 0..plan.trials {
             for &k in &plan.deletions {
                 for &keep in &plan.keeps {
-                    jobs.push(StudyJob { study: PaperStudy::Injection, cell: cell(k, keep), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::Injection,
+                        cell: cell(k, keep),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
@@ -49,18 +54,38 @@ impl StudyMeasure for InjectionStudy {
 
     fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = &self.context.plan.injection;
-        let mut cells = plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
+        let mut cells = plan
+            .deletions
+            .iter()
+            .flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
         let Some((k, keep)) = cells.find(|(k, keep)| cell(*k, *keep) == job.cell) else {
             return Ok(Values::new());
         };
         if k >= plan.rows {
             let why = format!("forgetting {k} of them");
-            return Err(Error::TooFewRows { name: "table 4".into(), found: plan.rows, needed: k + 1, why });
+            return Err(Error::TooFewRows {
+                name: "table 4".into(),
+                found: plan.rows,
+                needed: k + 1,
+                why,
+            });
         }
-        let seed =
-            trial_seed(self.context.seed, 10 + k as u64, ((keep * 1e4) as u64) << 16 | job.trial as u64);
-        let base = LinearProblem { rows: plan.rows, width: plan.width, seed };
-        let made = FeatureInjection { base, removed: k, keep }.generate()?;
+        let seed = trial_seed(
+            self.context.seed,
+            10 + k as u64,
+            ((keep * 1e4) as u64) << 16 | job.trial as u64,
+        );
+        let base = LinearProblem {
+            rows: plan.rows,
+            width: plan.width,
+            seed,
+        };
+        let made = FeatureInjection {
+            base,
+            removed: k,
+            keep,
+        }
+        .generate()?;
         let rows = Rows::new(Dense::new(made.x, plan.width)?, made.y, 1)?;
         let recipe = recipe(self.context.threads);
         let gone: Vec<RowId> = (0..k as u64).map(RowId).collect();
@@ -68,14 +93,23 @@ impl StudyMeasure for InjectionStudy {
         let model = recipe.fit(&rows)?;
         let before = weight_on(&model, last.clone())?;
         let retrained = weight_on(&recipe.fit(&without(&rows, &gone))?, last.clone())?;
-        let mut values = Values::from([("before".into(), before), ("retrain".into(), retrained / before)]);
+        let mut values = Values::from([
+            ("before".into(), before),
+            ("retrain".into(), retrained / before),
+        ]);
         for (method, name) in METHODS {
             let forgot = forget(method, &model, &rows, &gone)?;
-            values.insert(name.into(), weight_on(&forgot.model, last.clone())? / before);
+            values.insert(
+                name.into(),
+                weight_on(&forgot.model, last.clone())? / before,
+            );
             values.insert(format!("{name} s"), forgot.seconds);
             values.insert("kept bytes".into(), kept_bytes(&forgot.evidence));
             if method == "exact" {
-                values.insert(BEFORE_CLEARING.into(), left_before_clearing(&forgot.evidence, before));
+                values.insert(
+                    BEFORE_CLEARING.into(),
+                    left_before_clearing(&forgot.evidence, before),
+                );
             }
         }
         Ok(values)

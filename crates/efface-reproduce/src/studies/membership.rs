@@ -31,15 +31,32 @@ impl StudyMeasure for MembershipStudy {
         let plan = &self.context.plan.membership;
         let d = plan.width as f64;
         let cost = plan.oracles as f64 * (d * d * plan.rows as f64 + d.powi(3)) * 4.0 / 2e9 + 1.0;
-        vec![StudyJob { study: PaperStudy::Membership, cell: CELL.into(), trial: 0, cost }]
+        vec![StudyJob {
+            study: PaperStudy::Membership,
+            cell: CELL.into(),
+            trial: 0,
+            cost,
+        }]
     }
 
     fn run(&mut self, _job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
-        let StudyContext { plan, data, seed, threads, .. } = &self.context;
+        let StudyContext {
+            plan,
+            data,
+            seed,
+            threads,
+            ..
+        } = &self.context;
         let plan = &plan.membership;
         let set = &REVIEWS[0];
         let texts = data.texts(set, || reviews(plan.rows.max(100), *seed))?;
-        let rows = count_rows(set.name, &texts, plan.rows, plan.width, trial_seed(*seed, 70, 0))?;
+        let rows = count_rows(
+            set.name,
+            &texts,
+            plan.rows,
+            plan.width,
+            trial_seed(*seed, 70, 0),
+        )?;
         let ids: Vec<RowId> = rows.ids().collect();
         let gone = choose(&ids, plan.forgotten, trial_seed(*seed, 71, 0));
         let recipe = Recipe::new(Ridge::new(LAMBDA));
@@ -52,14 +69,27 @@ impl StudyMeasure for MembershipStudy {
             seed: trial_seed(*seed, 72, 0),
             ..Trials::default()
         };
-        let found = membership_inference(&recipe, Task::Classes, &rows, &gone, &ways, &trials, &|_, _| {})?;
-        let mut values =
-            Values::from([("oracles".into(), found.oracles as f64), ("rows".into(), rows.len() as f64)]);
+        let found = membership_inference(
+            &recipe,
+            Task::Classes,
+            &rows,
+            &gone,
+            &ways,
+            &trials,
+            &|_, _| {},
+        )?;
+        let mut values = Values::from([
+            ("oracles".into(), found.oracles as f64),
+            ("rows".into(), rows.len() as f64),
+        ]);
         values.insert("twins".into(), duplicates(&rows, &gone)?.surviving() as f64);
         for exposure in &found.exposures {
             let known = METHODS.iter().find(|(method, _)| *method == exposure.state);
             let name = known.map_or(exposure.state.as_str(), |(_, name)| name);
-            for (which, attack) in [("forgotten", &exposure.forgotten), ("retained", &exposure.retained)] {
+            for (which, attack) in [
+                ("forgotten", &exposure.forgotten),
+                ("retained", &exposure.retained),
+            ] {
                 values.insert(format!("{name} {which} auc"), attack.auc);
                 values.insert(format!("{name} {which} low"), attack.auc_interval.low);
                 values.insert(format!("{name} {which} high"), attack.auc_interval.high);

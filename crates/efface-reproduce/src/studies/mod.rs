@@ -24,8 +24,11 @@ use crate::state::Values;
 use crate::watch::RunWatch;
 
 /// The methods of the paper beside ours, in the order of the tables, by the names of the core and as the paper calls them.
-pub(crate) const METHODS: [(&str, &str); 3] =
-    [("influence", "INF"), ("projection_residual", "PRU"), ("exact", "exact")];
+pub(crate) const METHODS: [(&str, &str); 3] = [
+    ("influence", "INF"),
+    ("projection_residual", "PRU"),
+    ("exact", "exact"),
+];
 
 /// Multiplications a second of two idle cores on large matrices, for estimates.
 pub(crate) const SPEED: f64 = 5e10;
@@ -65,7 +68,9 @@ pub(crate) fn measure(study: PaperStudy, context: &StudyContext) -> Box<dyn Stud
     let context = context.clone();
     match study {
         PaperStudy::Times => Box::new(times::TimesStudy::new(context)),
-        PaperStudy::ReviewInjection => Box::new(review_injection::ReviewInjectionStudy::new(context)),
+        PaperStudy::ReviewInjection => {
+            Box::new(review_injection::ReviewInjectionStudy::new(context))
+        }
         PaperStudy::NetworkTimes => Box::new(network_times::NetworkTimesStudy::new(context)),
         PaperStudy::HeadInjection => Box::new(head_injection::HeadInjectionStudy::new(context)),
         PaperStudy::Injection => Box::new(injection::InjectionStudy::new(context)),
@@ -119,10 +124,16 @@ pub(crate) const BEFORE_CLEARING: &str = "exact, before clearing";
 
 /// That share of the weight before. Nothing is noted as cleared where the algebra itself left 0.
 pub(crate) fn left_before_clearing(evidence: &Evidence, weight: f64) -> f64 {
-    evidence.cleared.map_or(0.0, |cleared| cleared.norm / weight)
+    evidence
+        .cleared
+        .map_or(0.0, |cleared| cleared.norm / weight)
 }
 
 /// The memory of what was made ahead of time.
 pub(crate) fn kept_bytes(evidence: &Evidence) -> f64 {
-    evidence.precomputed.iter().map(|part| part.bytes as f64).sum()
+    evidence
+        .precomputed
+        .iter()
+        .map(|part| part.bytes as f64)
+        .sum()
 }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use efface::eval::{Task, duplicates, utility};
 use efface::methods::SisaForget;
-use efface::{Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, ShardRecipe, Sisa, SisaModel};
+use efface::{
+    Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, ShardRecipe, Sisa, SisaModel,
+};
 use efface_nn::{Network, NetworkRecipe, QuietTraining, train_further};
 
 use super::head_injection::training_cost;
@@ -51,20 +53,40 @@ pub(crate) fn cell(set: &str, what: &str) -> String {
 
 impl NetworkTimesStudy {
     pub(super) fn new(context: StudyContext) -> Self {
-        Self { context, ready: None }
+        Self {
+            context,
+            ready: None,
+        }
     }
 
     fn prepare(&self, set: &'static str, watch: &mut dyn RunWatch) -> Result<PreparedNetwork> {
-        let StudyContext { plan, seed, threads, cache, .. } = &self.context;
+        let StudyContext {
+            plan,
+            seed,
+            threads,
+            cache,
+            ..
+        } = &self.context;
         let lab = NetworkLab::open(&self.context, set, &plan.network.training)?;
-        let recipe =
-            lab.recipe(plan.network.width, trial_seed(*seed, 43, plan.network.width as u64), *threads);
+        let recipe = lab.recipe(
+            plan.network.width,
+            trial_seed(*seed, 43, plan.network.width as u64),
+            *threads,
+        );
         let name = cache_name(lab.name, plan.network.width);
         let (network, training) = trained(cache, &name, &recipe, &lab.rows, watch)?;
         let encoded = network.encode(&lab.rows)?;
         let network = network.with_head(&recipe.head, &encoded)?;
         let test = network.features(&lab.test)?;
-        Ok(PreparedNetwork { lab, recipe, network, training, encoded, test, sisa: None })
+        Ok(PreparedNetwork {
+            lab,
+            recipe,
+            network,
+            training,
+            encoded,
+            test,
+            sisa: None,
+        })
     }
 }
 
@@ -80,13 +102,25 @@ impl PreparedNetwork {
     /// Seconds and accuracy of a network that a method trained further.
     fn further(&self, method: &Method, gone: &[RowId]) -> Result<Values> {
         let start = Instant::now();
-        let tuned =
-            train_further(method, self.network.backbone(), &self.lab.rows, gone, &mut QuietTraining)?.trained;
+        let tuned = train_further(
+            method,
+            self.network.backbone(),
+            &self.lab.rows,
+            gone,
+            &mut QuietTraining,
+        )?
+        .trained;
         let seconds = start.elapsed().as_secs_f64();
         self.whole(&tuned.network, seconds, tuned.encoded.len(), gone)
     }
 
-    fn whole(&self, network: &Network, seconds: f64, rows: usize, gone: &[RowId]) -> Result<Values> {
+    fn whole(
+        &self,
+        network: &Network,
+        seconds: f64,
+        rows: usize,
+        gone: &[RowId],
+    ) -> Result<Values> {
         let test = network.features(&self.lab.test)?;
         let mut values = self.left(network, gone)?;
         values.insert("s".into(), seconds);
@@ -101,7 +135,9 @@ impl PreparedNetwork {
         let hits = utility(network.head(), Task::Classes, &network.encode(&articles)?)?.accuracy;
         let target = self.network.backbone().training_loss(&articles)?;
         let rate = f64::from(self.recipe.training.learning_rate) * RELEARNING_RATE;
-        let time = network.backbone().relearn(&articles, target, RELEARNING_STEPS, rate)?;
+        let time = network
+            .backbone()
+            .relearn(&articles, target, RELEARNING_STEPS, rate)?;
         // Who is not back within the limit counts as one that took it all; the page says so.
         let steps = time.steps.unwrap_or(RELEARNING_STEPS);
         Ok(Values::from([
@@ -119,13 +155,19 @@ impl PreparedNetwork {
                     .fit(&self.lab.rows)?,
             );
         }
-        let Some(model) = &self.sisa else { return Ok(Values::new()) };
+        let Some(model) = &self.sisa else {
+            return Ok(Values::new());
+        };
         let start = Instant::now();
         let outcome = SisaForget.forget(model, &self.lab.rows, gone)?;
         let seconds = start.elapsed().as_secs_f64();
         let accuracy = self.voted(&outcome.model)?;
         let bytes = kept_bytes(&outcome.evidence);
-        Ok(Values::from([("s".into(), seconds), ("accuracy".into(), accuracy), ("kept bytes".into(), bytes)]))
+        Ok(Values::from([
+            ("s".into(), seconds),
+            ("accuracy".into(), accuracy),
+            ("kept bytes".into(), bytes),
+        ]))
     }
 
     fn voted(&self, model: &SisaModel<ShardRecipe>) -> Result<f64> {
@@ -143,10 +185,15 @@ impl PreparedNetwork {
             ("accuracy before".into(), before),
             ("training s".into(), self.training),
             ("rows".into(), self.encoded.len() as f64),
-            ("twins".into(), duplicates(&self.lab.rows, gone)?.surviving() as f64),
+            (
+                "twins".into(),
+                duplicates(&self.lab.rows, gone)?.surviving() as f64,
+            ),
         ]);
         values.extend(self.left(&self.network, gone)?);
-        let methods = METHODS.into_iter().chain([("retrain_head", "retrain head")]);
+        let methods = METHODS
+            .into_iter()
+            .chain([("retrain_head", "retrain head")]);
         for (method, name) in methods {
             let method = Method::named(method)?;
             let start = Instant::now();
@@ -168,11 +215,20 @@ impl StudyMeasure for NetworkTimesStudy {
         for set in sets(&self.context, true) {
             for trial in 0..plan.runs {
                 let cost = if trial == 0 { training } else { 1.0 };
-                jobs.push(StudyJob { study: PaperStudy::NetworkTimes, cell: cell(set, HEADS), trial, cost });
+                jobs.push(StudyJob {
+                    study: PaperStudy::NetworkTimes,
+                    cell: cell(set, HEADS),
+                    trial,
+                    cost,
+                });
             }
             for what in TRAINED.into_iter().chain(FURTHER) {
                 for trial in 0..plan.retrainings {
-                    let twice = if what == "sisa" && trial == 0 { 2.0 } else { 1.0 };
+                    let twice = if what == "sisa" && trial == 0 {
+                        2.0
+                    } else {
+                        1.0
+                    };
                     let cost = training * twice;
                     jobs.push(StudyJob {
                         study: PaperStudy::NetworkTimes,
@@ -188,8 +244,9 @@ impl StudyMeasure for NetworkTimesStudy {
 
     fn run(&mut self, job: &StudyJob, watch: &mut dyn RunWatch) -> Result<Values> {
         let whats = || TRAINED.into_iter().chain(FURTHER).chain([HEADS]);
-        let mut places =
-            sets(&self.context, true).into_iter().flat_map(|set| whats().map(move |what| (set, what)));
+        let mut places = sets(&self.context, true)
+            .into_iter()
+            .flat_map(|set| whats().map(move |what| (set, what)));
         let Some((set, what)) = places.find(|(set, what)| cell(set, what) == job.cell) else {
             return Ok(Values::new());
         };
@@ -197,17 +254,35 @@ impl StudyMeasure for NetworkTimesStudy {
             self.ready = None;
             self.ready = Some((set, self.prepare(set, watch)?));
         }
-        let StudyContext { plan, data, seed, .. } = &self.context;
-        let Some((_, ready)) = &mut self.ready else { return Ok(Values::new()) };
+        let StudyContext {
+            plan, data, seed, ..
+        } = &self.context;
+        let Some((_, ready)) = &mut self.ready else {
+            return Ok(Values::new());
+        };
         let ids: Vec<RowId> = ready.lab.rows.ids().collect();
-        let gone = choose(&ids, plan.network.deletions, trial_seed(*seed, 60, job.trial as u64));
+        let gone = choose(
+            &ids,
+            plan.network.deletions,
+            trial_seed(*seed, 60, job.trial as u64),
+        );
         match what {
             "retrain" => ready.retrain(&without(&ready.lab.rows, &gone), &gone),
             "retrain, augmented" => {
                 // Of articles that go, nothing must stay in other words.
-                let stay = ready.lab.texts.iter().zip(&ids).filter(|(_, id)| !gone.contains(id));
+                let stay = ready
+                    .lab
+                    .texts
+                    .iter()
+                    .zip(&ids)
+                    .filter(|(_, id)| !gone.contains(id));
                 let stay: Vec<LabelledText> = stay.map(|(text, _)| text.clone()).collect();
-                let texts = augmented(data, &stay, plan.network.augmented, trial_seed(*seed, 61, 0))?;
+                let texts = augmented(
+                    data,
+                    &stay,
+                    plan.network.augmented,
+                    trial_seed(*seed, 61, 0),
+                )?;
                 let mut rows = without(&ready.lab.rows, &gone);
                 rows.append(&ready.lab.more_rows(&texts)?)?;
                 ready.retrain(&rows, &gone)

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use efface::{Classes, Features, Model, Predict, Recipe, Ridge, RowId, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, EpochReport, Network, NetworkRecipe, TrainSettings, TrainingCheckpoint,
-    TrainingFlow, TrainingProgress, text_rows,
+    Embedding, EncoderSettings, EpochReport, Network, NetworkRecipe, TrainSettings,
+    TrainingCheckpoint, TrainingFlow, TrainingProgress, text_rows,
 };
 
 use super::StudyContext;
@@ -67,18 +67,29 @@ const SIX_LAYERS: usize = 64;
 
 impl NetworkLab {
     /// Reads and splits the texts of a set.
-    pub(super) fn open(context: &StudyContext, name: &str, training: &TrainingPlan) -> Result<Self> {
+    pub(super) fn open(
+        context: &StudyContext,
+        name: &str,
+        training: &TrainingPlan,
+    ) -> Result<Self> {
         let set: &DataSet = if name == AG_NEWS.name { &AG_NEWS } else { &BBC };
-        let texts = context.data.texts(set, || news(training.articles, trial_seed(context.seed, 40, 0)))?;
-        let name = if context.data.is_real() { set.name } else { GENERATED };
+        let texts = context.data.texts(set, || {
+            news(training.articles, trial_seed(context.seed, 40, 0))
+        })?;
+        let name = if context.data.is_real() {
+            set.name
+        } else {
+            GENERATED
+        };
         let mut labels: Vec<String> = texts.iter().map(|text| text.label.clone()).collect();
         labels.sort();
         labels.dedup();
         let classes = Classes::new(labels.clone())?;
         let embedding = Arc::new(match context.data.vectors()? {
             Some([words, numbers]) => {
-                let open =
-                    |path: &PathBuf| File::open(path).map_err(|cause| Error::file(path, "read", cause));
+                let open = |path: &PathBuf| {
+                    File::open(path).map_err(|cause| Error::file(path, "read", cause))
+                };
                 Embedding::read_half(open(&words)?, open(&numbers)?, VECTOR_WIDTH)?
             }
             None => {
@@ -90,7 +101,9 @@ impl NetworkLab {
         let (test, train) = order.split_at(texts.len() / TEST_SHARE);
         let class = |at: usize| labels.binary_search(&texts[at].label).unwrap_or(0);
         let mut targets = Vec::new();
-        train.iter().for_each(|&at| classes.encode(class(at), &mut targets));
+        train
+            .iter()
+            .for_each(|&at| classes.encode(class(at), &mut targets));
         let ids = |part: &[usize]| {
             let words = part.iter().map(|&at| texts[at].text.as_str());
             Ok::<_, Error>(text_rows(&embedding, words, training.max_tokens)?.features)
@@ -121,7 +134,13 @@ impl NetworkLab {
         NetworkRecipe {
             embedding: self.embedding.clone(),
             encoder: self.encoder.width(width),
-            training: TrainSettings { epochs, seed, threads, patience: 4, ..TrainSettings::default() },
+            training: TrainSettings {
+                epochs,
+                seed,
+                threads,
+                patience: 4,
+                ..TrainSettings::default()
+            },
             head: Recipe::new(Ridge::new(HEAD_LAMBDA).threads(threads)),
         }
     }
@@ -132,12 +151,23 @@ impl NetworkLab {
         let features = text_rows(&self.embedding, words, self.training.max_tokens)?.features;
         let mut targets = Vec::new();
         for text in texts {
-            let class = self.classes.names().iter().position(|name| *name == text.label);
+            let class = self
+                .classes
+                .names()
+                .iter()
+                .position(|name| *name == text.label);
             self.classes.encode(class.unwrap_or(0), &mut targets);
         }
         let first = self.texts.len() as u64;
-        let ids = (0..texts.len() as u64).map(|at| RowId(first + at)).collect();
-        Ok(Rows::with_ids(ids, features, targets, self.classes.outputs())?)
+        let ids = (0..texts.len() as u64)
+            .map(|at| RowId(first + at))
+            .collect();
+        Ok(Rows::with_ids(
+            ids,
+            features,
+            targets,
+            self.classes.outputs(),
+        )?)
     }
 
     /// The share of test texts that a head gets right.
@@ -169,7 +199,10 @@ pub(super) fn trained(
         return Ok((Network::from_bytes(&bytes)?, seconds));
     }
     let unfinished = cache.join(format!("{name}.checkpoint"));
-    let before = fs::read_to_string(&clock).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0.0);
+    let before = fs::read_to_string(&clock)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0.0);
     let mut saver = CheckpointSaver {
         path: &unfinished,
         clock: &clock,
@@ -179,16 +212,18 @@ pub(super) fn trained(
         watch,
         name,
     };
-    let trained =
-        match fs::read(&unfinished).ok().and_then(|bytes| TrainingCheckpoint::from_bytes(&bytes).ok()) {
-            Some(checkpoint) if checkpoint.settings == recipe.training => {
-                recipe.continue_from(checkpoint, rows, &mut saver)?
-            }
-            _ => {
-                saver.before = 0.0;
-                recipe.train(rows, &mut saver)?
-            }
-        };
+    let trained = match fs::read(&unfinished)
+        .ok()
+        .and_then(|bytes| TrainingCheckpoint::from_bytes(&bytes).ok())
+    {
+        Some(checkpoint) if checkpoint.settings == recipe.training => {
+            recipe.continue_from(checkpoint, rows, &mut saver)?
+        }
+        _ => {
+            saver.before = 0.0;
+            recipe.train(rows, &mut saver)?
+        }
+    };
     let seconds = saver.before + saver.start.elapsed().as_secs_f64();
     let stopped = saver.watch.stop();
     if stopped {
@@ -223,8 +258,16 @@ impl TrainingProgress for CheckpointSaver<'_> {
         }
         let hits = report.validation.map_or(report.accuracy, |(_, hits)| hits);
         let Self { name, epochs, .. } = self;
-        self.watch.say(&format!("{name}: epoch {} of {epochs}, {:.1} % right", report.epoch, hits * 100.0));
-        if self.watch.stop() { TrainingFlow::Stop } else { TrainingFlow::Continue }
+        self.watch.say(&format!(
+            "{name}: epoch {} of {epochs}, {:.1} % right",
+            report.epoch,
+            hits * 100.0
+        ));
+        if self.watch.stop() {
+            TrainingFlow::Stop
+        } else {
+            TrainingFlow::Continue
+        }
     }
 }
 
@@ -233,7 +276,9 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |cause| Error::file(path, "written", cause);
     let temporary = path.with_extension("part");
     let mut file = File::create(&temporary).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(failed)?;
     fs::rename(&temporary, path).map_err(failed)
 }
 

@@ -5,8 +5,8 @@ use efface::eval::feature_injection;
 use efface::{Method, RowId, Rows};
 
 use super::{
-    BEFORE_CLEARING, METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes, left_before_clearing,
-    recipe,
+    BEFORE_CLEARING, METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes,
+    left_before_clearing, recipe,
 };
 use crate::data::{LabelledText, REVIEWS, count_rows, reviews};
 use crate::draw::{choose, trial_seed};
@@ -30,7 +30,12 @@ pub(crate) fn widths(context: &StudyContext) -> Vec<usize> {
     if context.data.is_real() {
         context.plan.review_injection.widths.clone()
     } else {
-        let most = context.plan.review_injection.widths.iter().map(|&d| d.min(GENERATED_WORDS));
+        let most = context
+            .plan
+            .review_injection
+            .widths
+            .iter()
+            .map(|&d| d.min(GENERATED_WORDS));
         let mut widths: Vec<usize> = most.collect();
         widths.dedup();
         widths
@@ -42,11 +47,19 @@ const GENERATED_WORDS: usize = 500;
 
 impl ReviewInjectionStudy {
     pub(super) fn new(context: StudyContext) -> Self {
-        Self { context, reviews: None, ready: None }
+        Self {
+            context,
+            reviews: None,
+            ready: None,
+        }
     }
 
     fn rows(&mut self, width: usize, trial: usize) -> Result<&Rows> {
-        if self.ready.as_ref().is_none_or(|(at, _)| *at != (width, trial)) {
+        if self
+            .ready
+            .as_ref()
+            .is_none_or(|(at, _)| *at != (width, trial))
+        {
             let plan = &self.context.plan.review_injection;
             let set = &REVIEWS[0];
             if self.reviews.is_none() {
@@ -55,7 +68,10 @@ impl ReviewInjectionStudy {
             }
             let all = self.reviews.as_deref().unwrap_or_default();
             let seed = trial_seed(self.context.seed, 30, trial as u64);
-            self.ready = Some(((width, trial), count_rows(set.name, all, plan.reviews, width, seed)?));
+            self.ready = Some((
+                (width, trial),
+                count_rows(set.name, all, plan.reviews, width, seed)?,
+            ));
         }
         match &self.ready {
             Some((_, rows)) => Ok(rows),
@@ -86,7 +102,9 @@ impl StudyMeasure for ReviewInjectionStudy {
 
     fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let deletions = self.context.plan.review_injection.deletions.clone();
-        let places = widths(&self.context).into_iter().flat_map(|d| deletions.iter().map(move |&k| (k, d)));
+        let places = widths(&self.context)
+            .into_iter()
+            .flat_map(|d| deletions.iter().map(move |&k| (k, d)));
         let Some((k, width)) = places.into_iter().find(|(k, d)| cell(*k, *d) == job.cell) else {
             return Ok(Values::new());
         };
@@ -106,7 +124,10 @@ impl StudyMeasure for ReviewInjectionStudy {
             values.insert(name.into(), way.ratio);
             values.insert("kept bytes".into(), kept_bytes(&way.evidence));
             if way.method == "exact" {
-                values.insert(BEFORE_CLEARING.into(), left_before_clearing(&way.evidence, found.before));
+                values.insert(
+                    BEFORE_CLEARING.into(),
+                    left_before_clearing(&way.evidence, found.before),
+                );
             }
         }
         Ok(values)

@@ -14,7 +14,9 @@ use efface::eval::parameters;
 use efface::synthetic::LinearProblem;
 use efface::{Dense, Fit, Form, Model, Recipe, RowId, Rows};
 
-use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, ridge, without};
+use super::{
+    METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, ridge, without,
+};
 use crate::data::{LabelledText, REVIEWS, count_rows};
 use crate::draw::{choose, trial_seed};
 use crate::error::{Error, Result};
@@ -69,19 +71,35 @@ pub(crate) fn cell(source: &str, width: usize) -> String {
 
 impl TimesStudy {
     pub(super) fn new(context: StudyContext) -> Self {
-        Self { context, ready: None }
+        Self {
+            context,
+            ready: None,
+        }
     }
 
     fn rows(&self, source: &str, width: usize) -> Result<Rows> {
-        let StudyContext { plan, data, seed, .. } = &self.context;
+        let StudyContext {
+            plan, data, seed, ..
+        } = &self.context;
         let count = plan.times.rows_per_feature * width;
         if let Some(set) = REVIEWS.iter().find(|set| set.name == source) {
             let reviews: Vec<LabelledText> = data.texts(set, Vec::new)?;
             // A set that is smaller than ten rows a feature is taken whole.
             let count = count.min(reviews.len());
-            return count_rows(set.name, &reviews, count, width, trial_seed(*seed, 1, width as u64));
+            return count_rows(
+                set.name,
+                &reviews,
+                count,
+                width,
+                trial_seed(*seed, 1, width as u64),
+            );
         }
-        let made = LinearProblem { rows: count, width, seed: trial_seed(*seed, 1, width as u64) }.generate();
+        let made = LinearProblem {
+            rows: count,
+            width,
+            seed: trial_seed(*seed, 1, width as u64),
+        }
+        .generate();
         Ok(Rows::new(Dense::new(made.x, width)?, made.y, 1)?)
     }
 
@@ -95,10 +113,23 @@ impl TimesStudy {
         watch.say(&format!("table 1: fitting {name} in the rows form"));
         let rows = self.rows(source, width)?;
         let ids: Vec<RowId> = rows.ids().collect();
-        let most = self.context.plan.times.deletions.iter().copied().max().unwrap_or(0);
+        let most = self
+            .context
+            .plan
+            .times
+            .deletions
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0);
         if ids.len() <= most {
             let why = format!("forgetting {most} of them");
-            return Err(Error::TooFewRows { name: name.into(), found: ids.len(), needed: most + 1, why });
+            return Err(Error::TooFewRows {
+                name: name.into(),
+                found: ids.len(),
+                needed: most + 1,
+                why,
+            });
         }
         let start = Instant::now();
         let model = Recipe::new(ridge(1).form(Form::Rows).tolerance(TOLERANCE)).fit(&rows)?;
@@ -108,7 +139,13 @@ impl TimesStudy {
             forget(method, &model, &rows, &ids[..most.min(10)])?;
         }
         let inverse = KeptInverse::new(&rows, parameters(&model)?, LAMBDA)?;
-        Ok(PreparedRows { rows, ids, model, inverse, prepare })
+        Ok(PreparedRows {
+            rows,
+            ids,
+            model,
+            inverse,
+            prepare,
+        })
     }
 }
 
@@ -130,12 +167,25 @@ impl StudyMeasure for TimesStudy {
                     let dense = if source == GENERATED { 1.0 } else { 0.1 };
                     let fit = (n * d * d * dense + d * d * d) / SPEED;
                     let dense_fit = (n * d * d + d * d * d) / SPEED;
-                    let first = if trial == 0 { 4.0 * fit + dense_fit } else { 0.0 };
+                    let first = if trial == 0 {
+                        4.0 * fit + dense_fit
+                    } else {
+                        0.0
+                    };
                     // One thread makes about half of `SPEED`.
                     let steps = 2.0 * plan.deletions.len() as f64 * d * d * d / SPEED;
-                    let denominators = if times_denominators(plan, trial) { fit + steps } else { 0.0 };
+                    let denominators = if times_denominators(plan, trial) {
+                        fit + steps
+                    } else {
+                        0.0
+                    };
                     let cost = first + denominators + d * 2e-5;
-                    jobs.push(StudyJob { study: PaperStudy::Times, cell: cell(source, width), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::Times,
+                        cell: cell(source, width),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
@@ -147,22 +197,40 @@ impl StudyMeasure for TimesStudy {
             let widths = self.context.plan.times.widths.clone();
             widths.into_iter().map(move |width| (source, width))
         });
-        let Some((source, width)) =
-            places.into_iter().find(|(source, width)| cell(source, *width) == job.cell)
+        let Some((source, width)) = places
+            .into_iter()
+            .find(|(source, width)| cell(source, *width) == job.cell)
         else {
             return Ok(Values::new());
         };
-        if self.ready.as_ref().is_none_or(|(name, _)| *name != job.cell) {
+        if self
+            .ready
+            .as_ref()
+            .is_none_or(|(name, _)| *name != job.cell)
+        {
             // The old rows go before the new ones come: both may be large.
             self.ready = None;
             let ready = self.prepare(&job.cell, source, width, watch)?;
             self.ready = Some((job.cell.clone(), ready));
         }
-        let Some((_, PreparedRows { rows, ids, model, inverse, prepare })) = &self.ready else {
+        let Some((
+            _,
+            PreparedRows {
+                rows,
+                ids,
+                model,
+                inverse,
+                prepare,
+            },
+        )) = &self.ready
+        else {
             return Ok(Values::new());
         };
         let plan = &self.context.plan.times;
-        let mut values = Values::from([("prepare s".into(), *prepare), ("rows".into(), ids.len() as f64)]);
+        let mut values = Values::from([
+            ("prepare s".into(), *prepare),
+            ("rows".into(), ids.len() as f64),
+        ]);
         let seed = trial_seed(self.context.seed, 2, (width * 1000 + job.trial) as u64);
         let denominators = times_denominators(plan, job.trial);
         let wait = ProcessorWait::begin();
@@ -171,7 +239,10 @@ impl StudyMeasure for TimesStudy {
             if denominators {
                 let start = Instant::now();
                 inverse.without(rows, &gone)?;
-                values.insert(format!("k={k} {NEWTON_STEP}"), start.elapsed().as_secs_f64());
+                values.insert(
+                    format!("k={k} {NEWTON_STEP}"),
+                    start.elapsed().as_secs_f64(),
+                );
             }
             // A refit takes nearly as long for every k, and is timed for one of them.
             if denominators && at == plan.deletions.len() / 2 {
@@ -210,10 +281,20 @@ mod tests {
     #[test]
     fn denominators_are_timed_as_often_as_planned_and_all_over_the_run() {
         for (trials, denominators) in [(100, 10), (100, 7), (5, 5), (3, 2), (1, 1)] {
-            let plan = TimesPlan { trials, denominators, ..StudyPlan::full().times };
-            let chosen: Vec<usize> = (0..trials).filter(|trial| times_denominators(&plan, *trial)).collect();
+            let plan = TimesPlan {
+                trials,
+                denominators,
+                ..StudyPlan::full().times
+            };
+            let chosen: Vec<usize> = (0..trials)
+                .filter(|trial| times_denominators(&plan, *trial))
+                .collect();
             assert_eq!(chosen.len(), denominators);
-            let widest = chosen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(1);
+            let widest = chosen
+                .windows(2)
+                .map(|pair| pair[1] - pair[0])
+                .max()
+                .unwrap_or(1);
             assert!(widest <= trials.div_ceil(denominators), "{chosen:?}");
         }
     }

@@ -34,16 +34,18 @@ impl Caller {
 
     /// Fails unless the caller has this scope and may use this model.
     pub(crate) fn allow(&self, scope: Scope, model: Option<&str>) -> Result<(), Problem> {
-        let Some(token) = &self.token else { return Ok(()) };
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
         let admin = token.scopes.contains(&Scope::Admin);
         if !admin && !token.scopes.contains(&scope) {
             let detail = format!("the token has not the scope `{scope}`");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
         }
         match (&token.models, model) {
-            (Some(models), Some(model)) if !models.iter().any(|known| known == model) => {
-                Err(Problem::new(ProblemCode::Forbidden, "the token is not for this model"))
-            }
+            (Some(models), Some(model)) if !models.iter().any(|known| known == model) => Err(
+                Problem::new(ProblemCode::Forbidden, "the token is not for this model"),
+            ),
             (Some(_), None) if scope != Scope::Audit => Err(Problem::new(
                 ProblemCode::Forbidden,
                 "the token is for some models only, and this request is about all of them",
@@ -64,7 +66,11 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         // A path that was put outside the guard by mistake must not become open.
-        parts.extensions.get::<Self>().cloned().ok_or_else(unauthenticated)
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(unauthenticated)
     }
 }
 
@@ -85,13 +91,19 @@ pub(crate) async fn authenticate(
 }
 
 async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Caller, Problem> {
-    let Some(tokens) = state.tokens.clone() else { return Ok(Caller { token: None }) };
+    let Some(tokens) = state.tokens.clone() else {
+        return Ok(Caller { token: None });
+    };
     let text = token.ok_or_else(unauthenticated)?;
     let found = match tokens.known(&text) {
         Some(record) => Some(record),
         None => {
             // The hash is slow on purpose. Two at a time at most, so that wrong tokens cannot take all processors.
-            let _turn = state.hashing.acquire().await.map_err(|_| unauthenticated())?;
+            let _turn = state
+                .hashing
+                .acquire()
+                .await
+                .map_err(|_| unauthenticated())?;
             let checked = state.settings.work.run(move || tokens.check(&text)).await;
             checked.map_err(|_| unauthenticated())?.map_err(|error| {
                 tracing::error!(%error, "a token could not be checked");
@@ -101,9 +113,14 @@ async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Ca
     };
     let record = found.ok_or_else(unauthenticated)?;
     if !state.rates.admit(&record.id, Instant::now()) {
-        return Err(Problem::new(ProblemCode::TooManyRequests, "the token has sent too many requests"));
+        return Err(Problem::new(
+            ProblemCode::TooManyRequests,
+            "the token has sent too many requests",
+        ));
     }
-    Ok(Caller { token: Some(record) })
+    Ok(Caller {
+        token: Some(record),
+    })
 }
 
 fn bearer(request: &Request) -> Option<&str> {
@@ -118,5 +135,8 @@ fn bearer(request: &Request) -> Option<&str> {
 }
 
 fn unauthenticated() -> Problem {
-    Problem::new(ProblemCode::Unauthenticated, "no token that is known came with the request")
+    Problem::new(
+        ProblemCode::Unauthenticated,
+        "no token that is known came with the request",
+    )
 }

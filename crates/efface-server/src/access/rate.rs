@@ -19,7 +19,10 @@ struct RequestBucket {
 
 impl RateLimiter {
     pub(crate) fn new(per_second: f64) -> Self {
-        Self { per_second, buckets: Mutex::default() }
+        Self {
+            per_second,
+            buckets: Mutex::default(),
+        }
     }
 
     /// Takes a request out of the bucket of a token; false when it is empty.
@@ -27,11 +30,20 @@ impl RateLimiter {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(token) {
             // Tokens are few, but withdrawn ones would stay for ever: full buckets say nothing and can go.
-            let full = |bucket: &RequestBucket| now.duration_since(bucket.filled).as_secs_f64() >= 60.0;
+            let full =
+                |bucket: &RequestBucket| now.duration_since(bucket.filled).as_secs_f64() >= 60.0;
             buckets.retain(|_, bucket| !full(bucket));
-            buckets.insert(token.to_owned(), RequestBucket { left: self.per_second.max(1.0), filled: now });
+            buckets.insert(
+                token.to_owned(),
+                RequestBucket {
+                    left: self.per_second.max(1.0),
+                    filled: now,
+                },
+            );
         }
-        let Some(bucket) = buckets.get_mut(token) else { return false };
+        let Some(bucket) = buckets.get_mut(token) else {
+            return false;
+        };
         let waited = now.saturating_duration_since(bucket.filled).as_secs_f64();
         bucket.left = (bucket.left + waited * self.per_second).min(self.per_second.max(1.0));
         bucket.filled = now;

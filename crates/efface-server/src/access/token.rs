@@ -20,7 +20,9 @@ const PREFIX: &str = "efface_";
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 
 /// What a token allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Scores.
@@ -37,7 +39,13 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 5] = [Self::Predict, Self::Erase, Self::Learn, Self::Audit, Self::Admin];
+    pub const ALL: [Self; 5] = [
+        Self::Predict,
+        Self::Erase,
+        Self::Learn,
+        Self::Audit,
+        Self::Admin,
+    ];
 
     /// Its name.
     #[must_use]
@@ -115,18 +123,35 @@ impl NewToken {
     /// # Errors
     /// The system has no random numbers, or the grant allows nothing.
     pub fn draw(grant: TokenGrant) -> Result<Self, TokenError> {
-        let TokenGrant { name, scopes, models, expires_at } = grant;
+        let TokenGrant {
+            name,
+            scopes,
+            models,
+            expires_at,
+        } = grant;
         if scopes.is_empty() {
             return Err(TokenError::NoScope);
         }
         let mut random = Zeroizing::new([0_u8; 54]);
-        getrandom::fill(random.as_mut_slice()).map_err(|cause| TokenError::Random(cause.to_string()))?;
+        getrandom::fill(random.as_mut_slice())
+            .map_err(|cause| TokenError::Random(cause.to_string()))?;
         let id = HEXLOWER.encode(&random[..6]);
         let salt = HEXLOWER.encode(&random[6..22]);
         let secret = Zeroizing::new(HEXLOWER.encode(&random[22..]));
         let hash = HEXLOWER.encode(hash(&secret, &salt)?.as_slice());
         let text = Zeroizing::new(format!("{PREFIX}{id}_{}", secret.as_str()));
-        Ok(Self { record: TokenRecord { id, name, scopes, models, expires_at, salt, hash }, text })
+        Ok(Self {
+            record: TokenRecord {
+                id,
+                name,
+                scopes,
+                models,
+                expires_at,
+                salt,
+                hash,
+            },
+            text,
+        })
     }
 }
 
@@ -148,7 +173,8 @@ impl TokenRecord {
 pub(crate) fn parts(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (id.len() == 12 && secret.len() == 64 && hexadecimal(id) && hexadecimal(secret)).then_some((id, secret))
+    (id.len() == 12 && secret.len() == 64 && hexadecimal(id) && hexadecimal(secret))
+        .then_some((id, secret))
 }
 
 fn hash(secret: &str, salt: &str) -> Result<Zeroizing<[u8; 32]>, TokenError> {
@@ -167,7 +193,12 @@ mod tests {
     use super::*;
 
     fn grant() -> TokenGrant {
-        TokenGrant { name: "ann".into(), scopes: vec![Scope::Erase], models: None, expires_at: Some(100) }
+        TokenGrant {
+            name: "ann".into(),
+            scopes: vec![Scope::Erase],
+            models: None,
+            expires_at: Some(100),
+        }
     }
 
     #[test]
@@ -185,7 +216,14 @@ mod tests {
 
     #[test]
     fn what_is_no_token_has_no_parts() {
-        for text in ["", "efface_", "efface_abc_def", "Bearer x", "efface_0123456789ab_", "efface_é"] {
+        for text in [
+            "",
+            "efface_",
+            "efface_abc_def",
+            "Bearer x",
+            "efface_0123456789ab_",
+            "efface_é",
+        ] {
             assert_eq!(parts(text), None, "{text}");
         }
     }

@@ -86,7 +86,12 @@ impl TokenStore {
     /// The same, with tokens that end by this clock.
     pub(crate) fn with_clock(path: &Path, clock: ServiceClock) -> Result<Self, TokenError> {
         let known = RwLock::default();
-        let store = Self { path: path.to_owned(), known, hashes: Counter::default(), clock };
+        let store = Self {
+            path: path.to_owned(),
+            known,
+            hashes: Counter::default(),
+            clock,
+        };
         store.reload()?;
         Ok(store)
     }
@@ -96,14 +101,24 @@ impl TokenStore {
     /// # Errors
     /// The file cannot be read, or holds something else.
     pub fn reload(&self) -> Result<bool, TokenError> {
-        let modified = std::fs::metadata(&self.path).and_then(|facts| facts.modified()).ok();
+        let modified = std::fs::metadata(&self.path)
+            .and_then(|facts| facts.modified())
+            .ok();
         if modified.is_some() && self.read_lock().modified == modified {
             return Ok(false);
         }
-        let records = self.read_file()?.into_iter().map(|record| (record.id.clone(), record)).collect();
+        let records = self
+            .read_file()?
+            .into_iter()
+            .map(|record| (record.id.clone(), record))
+            .collect();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Tokens that were withdrawn or changed must show their secret again.
-        *known = KnownTokens { records, shown: HashMap::new(), modified };
+        *known = KnownTokens {
+            records,
+            shown: HashMap::new(),
+            modified,
+        };
         Ok(true)
     }
 
@@ -163,8 +178,12 @@ impl TokenStore {
     /// constant time, is a hash of it, which takes as long for every secret. Whether the token has expired is asked last, so
     /// that a wrong secret is told nothing about that.
     pub(crate) fn check(&self, text: &str) -> Result<Option<TokenRecord>, TokenError> {
-        let Some((id, secret)) = parts(text) else { return Ok(None) };
-        let Some(record) = self.read_lock().records.get(id).cloned() else { return Ok(None) };
+        let Some((id, secret)) = parts(text) else {
+            return Ok(None);
+        };
+        let Some(record) = self.read_lock().records.get(id).cloned() else {
+            return Ok(None);
+        };
         self.hashes.inc();
         let opens = record.opens_with(secret)?;
         if !opens || record.is_expired(self.clock.seconds()) {
@@ -189,12 +208,17 @@ impl TokenStore {
     }
 
     fn read_file(&self) -> Result<Vec<TokenRecord>, TokenError> {
-        let fault = |cause| TokenError::File { path: self.path.clone(), cause };
+        let fault = |cause| TokenError::File {
+            path: self.path.clone(),
+            cause,
+        };
         match std::fs::metadata(&self.path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(cause) => return Err(fault(cause)),
             Ok(facts) if !facts.is_file() || facts.len() > MOST_BYTES => {
-                return Err(fault(std::io::Error::other("not a plain file of at most 16 MiB")));
+                return Err(fault(std::io::Error::other(
+                    "not a plain file of at most 16 MiB",
+                )));
             }
             Ok(_) => {}
         }
@@ -208,7 +232,10 @@ impl TokenStore {
 
     /// Replaces the file in one step, readable by its owner alone.
     fn write_file(&self, records: &[TokenRecord]) -> Result<(), TokenError> {
-        let fault = |cause: std::io::Error| TokenError::File { path: self.path.clone(), cause };
+        let fault = |cause: std::io::Error| TokenError::File {
+            path: self.path.clone(),
+            cause,
+        };
         let json = serde_json::to_vec_pretty(records).map_err(|cause| fault(cause.into()))?;
         let mut draft = files::DraftFile::create(&self.path).map_err(fault)?;
         draft.write_all(&json).map_err(fault)?;
@@ -247,9 +274,17 @@ mod tests {
         // The first digit of the secret stands after `efface_`, twelve digits of the id and a line.
         let first_digit = flip(&good, 20);
         let last_digit = flip(&good, good.len() - 1);
-        for (text, opens) in [(&first_digit, false), (&last_digit, false), (&expired, false), (&good, true)] {
+        for (text, opens) in [
+            (&first_digit, false),
+            (&last_digit, false),
+            (&expired, false),
+            (&good, true),
+        ] {
             let before = store.hashes.get();
-            assert!(store.known(text).is_none(), "a secret that was never checked is known");
+            assert!(
+                store.known(text).is_none(),
+                "a secret that was never checked is known"
+            );
             assert_eq!(store.check(text).unwrap().is_some(), opens);
             assert_eq!(store.hashes.get(), before + 1, "a secret took another way");
         }
@@ -259,6 +294,10 @@ mod tests {
         let unknown = flip(&good, 8);
         let before = store.hashes.get();
         assert!(store.check(&unknown).unwrap().is_none());
-        assert_eq!(store.hashes.get(), before, "an id that does not exist costs a hash");
+        assert_eq!(
+            store.hashes.get(),
+            before,
+            "an id that does not exist costs a hash"
+        );
     }
 }

@@ -28,7 +28,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
             let detail = "the header Content-Type must be application/json";
             return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(unreadable)?;
         parse(&bytes).map(Self)
     }
 }
@@ -39,7 +41,10 @@ const JSON: &str = "application/json";
 pub(super) const PACKED: &str = "application/octet-stream";
 
 fn is_of_type(request: &Request, wanted: &str) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
     essence.is_some_and(|essence| essence.eq_ignore_ascii_case(wanted))
 }
@@ -59,13 +64,25 @@ impl<S: Send + Sync> FromRequest<S> for RowsToScore {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         if is_of_type(&request, PACKED) {
-            return Ok(Self::Packed(Bytes::from_request(request, state).await.map_err(unreadable)?));
+            return Ok(Self::Packed(
+                Bytes::from_request(request, state)
+                    .await
+                    .map_err(unreadable)?,
+            ));
         }
         let JsonBody(body) = JsonBody::from_request(request, state).await?;
         match body {
-            ScoredBody { rows: Some(rows), cells: None } => Ok(Self::Named(records(rows)?)),
-            ScoredBody { rows: None, cells: Some(cells) } => Ok(Self::Ordered(ordered(cells)?)),
-            _ => Err(Problem::invalid("one of `rows` and `cells` is needed, and not both")),
+            ScoredBody {
+                rows: Some(rows),
+                cells: None,
+            } => Ok(Self::Named(records(rows)?)),
+            ScoredBody {
+                rows: None,
+                cells: Some(cells),
+            } => Ok(Self::Ordered(ordered(cells)?)),
+            _ => Err(Problem::invalid(
+                "one of `rows` and `cells` is needed, and not both",
+            )),
         }
     }
 }
@@ -74,16 +91,25 @@ impl<S: Send + Sync> FromRequest<S> for RowsToScore {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         let what = match error.classify() {
-            serde_json::error::Category::Data => "the JSON is not of the form that /openapi.json describes",
+            serde_json::error::Category::Data => {
+                "the JSON is not of the form that /openapi.json describes"
+            }
             _ => "the body is not JSON",
         };
-        Problem::invalid(format!("line {}, column {}: {what}", error.line(), error.column()))
+        Problem::invalid(format!(
+            "line {}, column {}: {what}",
+            error.line(),
+            error.column()
+        ))
     })
 }
 
 fn unreadable(rejection: BytesRejection) -> Problem {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        return Problem::new(ProblemCode::BodyTooLarge, "the body is larger than this server takes");
+        return Problem::new(
+            ProblemCode::BodyTooLarge,
+            "the body is larger than this server takes",
+        );
     }
     Problem::invalid("the body could not be read to its end")
 }
@@ -178,7 +204,11 @@ impl<'de> Visitor<'de> for CellVisitor {
 
     fn visit_i64<E>(self, whole: i64) -> Result<Self::Value, E> {
         let exact = whole.unsigned_abs() <= LARGEST_INTEGER;
-        Ok(Some(if exact { Cell::Number(whole as f64) } else { Cell::Text(whole.to_string()) }))
+        Ok(Some(if exact {
+            Cell::Number(whole as f64)
+        } else {
+            Cell::Text(whole.to_string())
+        }))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
@@ -210,13 +240,17 @@ impl RowsBody {
 /// Rows with names as the engine takes them.
 fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
     if rows.is_empty() {
-        return Err(Problem::invalid("`rows` is empty; at least one row is needed"));
+        return Err(Problem::invalid(
+            "`rows` is empty; at least one row is needed",
+        ));
     }
     let mut records = Vec::with_capacity(rows.len());
     for (at, NamedCells(row)) in rows.into_iter().enumerate() {
         let mut cells = Vec::with_capacity(row.len());
         for (column, RowCell(cell)) in row {
-            let Some(cell) = cell else { return Err(no_cell(at, &format!("column `{column}`"))) };
+            let Some(cell) = cell else {
+                return Err(no_cell(at, &format!("column `{column}`")));
+            };
             cells.push((column, cell));
         }
         records.push(cells);
@@ -227,7 +261,9 @@ fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
 /// Rows without names as the engine takes them.
 fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
     if rows.is_empty() {
-        return Err(Problem::invalid("`cells` is empty; at least one row is needed"));
+        return Err(Problem::invalid(
+            "`cells` is empty; at least one row is needed",
+        ));
     }
     let row = |(at, cells): (usize, Vec<RowCell>)| {
         let cell = |(place, RowCell(cell)): (usize, RowCell)| {
@@ -247,7 +283,12 @@ pub(super) fn unpacked(bytes: &[u8], columns: usize) -> Result<Vec<f64>, Problem
             "the body has {found} bytes; rows of {columns} columns have {row} bytes each"
         )));
     }
-    Ok(bytes.as_chunks::<8>().0.iter().map(|number| f64::from_le_bytes(*number)).collect())
+    Ok(bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|number| f64::from_le_bytes(*number))
+        .collect())
 }
 
 fn no_cell(row: usize, place: &str) -> Problem {

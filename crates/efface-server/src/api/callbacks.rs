@@ -46,8 +46,11 @@ pub(super) struct CallbackEntry {
 
 impl CallbackEntry {
     fn of(delivery: CallbackDelivery) -> Self {
-        let time =
-            |milliseconds: u64| i64::try_from(milliseconds).ok().and_then(Time::from_unix_milliseconds);
+        let time = |milliseconds: u64| {
+            i64::try_from(milliseconds)
+                .ok()
+                .and_then(Time::from_unix_milliseconds)
+        };
         Self {
             id: delivery.id,
             url: delivery.target.url,
@@ -72,7 +75,10 @@ pub(super) async fn list(
 ) -> Result<Json<CallbackList>, Problem> {
     let desk = desk(&state, &caller)?;
     let callbacks = desk.all().into_iter().map(CallbackEntry::of).collect();
-    Ok(Json(CallbackList { public_key: desk.public_key(), callbacks }))
+    Ok(Json(CallbackList {
+        public_key: desk.public_key(),
+        callbacks,
+    }))
 }
 
 /// Sends a callback again.
@@ -88,7 +94,12 @@ pub(super) async fn retry(
     NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
     let desk = desk(&state, &caller)?;
-    state.settings.work.run(move || desk.retry(&id)).await.map_err(stopped)??;
+    state
+        .settings
+        .work
+        .run(move || desk.retry(&id))
+        .await
+        .map_err(stopped)??;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -105,7 +116,12 @@ pub(super) async fn give_up(
     NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
     let desk = desk(&state, &caller)?;
-    state.settings.work.run(move || desk.remove(&id)).await.map_err(stopped)??;
+    state
+        .settings
+        .work
+        .run(move || desk.remove(&id))
+        .await
+        .map_err(stopped)??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -116,5 +132,8 @@ fn desk(state: &ServiceState, caller: &Caller) -> Result<Arc<CallbackDesk>, Prob
 }
 
 fn stopped(_: WorkLost) -> Problem {
-    Problem::new(ProblemCode::Internal, "the thread that writes callbacks down has stopped")
+    Problem::new(
+        ProblemCode::Internal,
+        "the thread that writes callbacks down has stopped",
+    )
 }

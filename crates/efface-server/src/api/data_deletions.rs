@@ -85,7 +85,8 @@ pub(super) async fn create(
     query: Result<Query<ProjectQuery>, axum::extract::rejection::QueryRejection>,
     JsonBody(body): JsonBody<DeletionBody>,
 ) -> Result<(StatusCode, Json<DeletionCreated>), Problem> {
-    let Query(query) = query.map_err(|_| Problem::invalid("the query of the path cannot be read"))?;
+    let Query(query) =
+        query.map_err(|_| Problem::invalid("the query of the path cannot be read"))?;
     let target = match query.token {
         Some(name) => {
             caller.allow(Scope::Erase, Some(&name))?;
@@ -98,7 +99,9 @@ pub(super) async fn create(
         }
     };
     let people = body.distinct_ids;
-    if people.is_empty() || people.len() > MOST_PEOPLE || people.iter().any(|person| person.trim().is_empty())
+    if people.is_empty()
+        || people.len() > MOST_PEOPLE
+        || people.iter().any(|person| person.trim().is_empty())
     {
         return Err(Problem::invalid(format!(
             "distinct_ids must be 1 to {MOST_PEOPLE} ids, none of them empty"
@@ -127,7 +130,13 @@ pub(super) async fn create(
         callbacks: Vec::new(),
     };
     accept(&state, order, Duration::ZERO).await?;
-    Ok((StatusCode::CREATED, Json(DeletionCreated { status: "ok", results: DeletionTask { task_id: id } })))
+    Ok((
+        StatusCode::CREATED,
+        Json(DeletionCreated {
+            status: "ok",
+            results: DeletionTask { task_id: id },
+        }),
+    ))
 }
 
 /// Says where a deletion stands.
@@ -142,26 +151,50 @@ pub(super) async fn show(
     caller: Caller,
     NameInPath(id): NameInPath,
 ) -> Result<Json<DeletionStanding>, Problem> {
-    caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
+    caller
+        .allow(Scope::Audit, None)
+        .or_else(|_| caller.allow(Scope::Erase, None))?;
     let mut date_requested = String::new();
     let status = match open_state(&state, &caller, &id) {
         Some(OpenState::AwaitingApproval { .. }) => "PENDING",
         Some(OpenState::Running) => "STARTED",
         None => {
-            let seen: Vec<_> =
-                state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+            let seen: Vec<_> = state
+                .models
+                .all()
+                .into_iter()
+                .filter(|model| caller.sees(model.name()))
+                .collect();
             let asked = id.clone();
-            let found = state.settings.work.run(move || erasures::look_up(&seen, &asked)).await;
-            let stopped =
-                |_| Problem::new(ProblemCode::Internal, "the thread that reads the logs has stopped");
+            let found = state
+                .settings
+                .work
+                .run(move || erasures::look_up(&seen, &asked))
+                .await;
+            let stopped = |_| {
+                Problem::new(
+                    ProblemCode::Internal,
+                    "the thread that reads the logs has stopped",
+                )
+            };
             let found = found.map_err(stopped)?;
             let unknown = || Problem::new(ProblemCode::NotFound, "there is no deletion of that id");
-            date_requested = found.first().ok_or_else(unknown)?.1.times.received_at.to_string();
+            date_requested = found
+                .first()
+                .ok_or_else(unknown)?
+                .1
+                .times
+                .received_at
+                .to_string();
             "SUCCESS"
         }
     };
     let results = DeletionJob {
-        compliance_type: if id.starts_with("ccpa-") { "CCPA" } else { "GDPR" },
+        compliance_type: if id.starts_with("ccpa-") {
+            "CCPA"
+        } else {
+            "GDPR"
+        },
         tracking_id: id,
         status,
         requesting_user: caller.id().to_owned(),
@@ -169,7 +202,10 @@ pub(super) async fn show(
         date_requested,
         distinct_ids: Vec::new(),
     };
-    Ok(Json(DeletionStanding { status: "ok", results }))
+    Ok(Json(DeletionStanding {
+        status: "ok",
+        results,
+    }))
 }
 
 /// Cancels a deletion that waits for approval.

@@ -137,7 +137,11 @@ impl ReceiptLink {
     }
 
     fn to(id: &str, sequence: u64) -> Self {
-        Self { id: id.to_owned(), sequence, url: format!("/v1/receipts/{id}") }
+        Self {
+            id: id.to_owned(),
+            sequence,
+            url: format!("/v1/receipts/{id}"),
+        }
     }
 }
 
@@ -222,7 +226,12 @@ pub(super) async fn list(
                 OpenState::AwaitingApproval { asked_by } => Some(asked_by.clone()),
                 OpenState::Running => None,
             };
-            erasures.push(OpenErasure { id, status: status_of(&open), model, asked_by });
+            erasures.push(OpenErasure {
+                id,
+                status: status_of(&open),
+                model,
+                asked_by,
+            });
         }
     }
     Ok(Json(OpenErasureList { erasures }))
@@ -240,18 +249,44 @@ pub(super) async fn show(
     caller: Caller,
     NameInPath(id): NameInPath,
 ) -> Result<Json<ErasureAnswer>, Problem> {
-    caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
+    caller
+        .allow(Scope::Audit, None)
+        .or_else(|_| caller.allow(Scope::Erase, None))?;
     if let Some(open) = open_state(&state, &caller, &id) {
-        return Ok(Json(ErasureAnswer { id, status: status_of(&open), models: Vec::new() }));
+        return Ok(Json(ErasureAnswer {
+            id,
+            status: status_of(&open),
+            models: Vec::new(),
+        }));
     }
-    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+    let seen: Vec<_> = state
+        .models
+        .all()
+        .into_iter()
+        .filter(|model| caller.sees(model.name()))
+        .collect();
     let asked = id.clone();
-    let found = state.settings.work.run(move || erasures::look_up(&seen, &asked)).await.map_err(stopped)?;
+    let found = state
+        .settings
+        .work
+        .run(move || erasures::look_up(&seen, &asked))
+        .await
+        .map_err(stopped)?;
     if found.is_empty() {
-        return Err(Problem::new(ProblemCode::NotFound, "there is no erasure of that id"));
+        return Err(Problem::new(
+            ProblemCode::NotFound,
+            "there is no erasure of that id",
+        ));
     }
-    let models = found.into_iter().map(|(model, receipt)| of_receipt(model, &receipt)).collect();
-    Ok(Json(ErasureAnswer { id, status: ErasureStatus::Done, models }))
+    let models = found
+        .into_iter()
+        .map(|(model, receipt)| of_receipt(model, &receipt))
+        .collect();
+    Ok(Json(ErasureAnswer {
+        id,
+        status: ErasureStatus::Done,
+        models,
+    }))
 }
 
 /// Approves a request that another token asked for.
@@ -268,7 +303,8 @@ pub(super) async fn approve(
     NameInPath(id): NameInPath,
 ) -> Result<Response, Problem> {
     allow_open(&state, &caller, &id)?;
-    let submitted = erasures::approve(&state, &id, &caller, state.settings.limits.erasure_patience).await?;
+    let submitted =
+        erasures::approve(&state, &id, &caller, state.settings.limits.erasure_patience).await?;
     answer(id, submitted)
 }
 
@@ -318,10 +354,17 @@ async fn begin(
     let dry_run = body.dry_run;
     let order = order(state, caller, target, headers, body)?;
     if dry_run {
-        let models = preview(state, &order).await?.into_iter().map(of_answer).collect();
-        return Ok(
-            Json(ErasureAnswer { id: order.id, status: ErasureStatus::DryRun, models }).into_response()
-        );
+        let models = preview(state, &order)
+            .await?
+            .into_iter()
+            .map(of_answer)
+            .collect();
+        return Ok(Json(ErasureAnswer {
+            id: order.id,
+            status: ErasureStatus::DryRun,
+            models,
+        })
+        .into_response());
     }
     let id = order.id.clone();
     let submitted = accept(state, order, patience(state, headers)).await?;
@@ -363,7 +406,11 @@ pub(super) async fn accept(
 }
 
 fn is_reused(found: &ModelAnswer) -> bool {
-    found.answer.as_ref().err().is_some_and(|problem| problem.code == ProblemCode::KeyReused)
+    found
+        .answer
+        .as_ref()
+        .err()
+        .is_some_and(|problem| problem.code == ProblemCode::KeyReused)
 }
 
 /// Whether the log of a model that a request is about knows its key.
@@ -373,15 +420,23 @@ async fn is_known(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<boo
         ErasureTarget::AllModels => state.models.all(),
     };
     let id = order.id.clone();
-    let found = state.settings.work.run(move || erasures::look_up(&models, &id)).await;
+    let found = state
+        .settings
+        .work
+        .run(move || erasures::look_up(&models, &id))
+        .await;
     Ok(!found.map_err(stopped)?.is_empty())
 }
 
 /// How many rows a request would erase. Rows that are gone count for nothing: the request may be one that was done before, and
 /// whoever does it finds its first answer. A model that cannot say how many stops the request.
 async fn rows_at_stake(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<usize, Problem> {
-    let is_gone =
-        |problem: &Problem| matches!(problem.code, ProblemCode::RowNotFound | ProblemCode::AlreadyForgotten);
+    let is_gone = |problem: &Problem| {
+        matches!(
+            problem.code,
+            ProblemCode::RowNotFound | ProblemCode::AlreadyForgotten
+        )
+    };
     let answers = match preview(state, order).await {
         Err(problem) if is_gone(&problem) => return Ok(0),
         answers => answers?,
@@ -421,14 +476,19 @@ fn order(
         _ => return Err(Problem::invalid("give either `rows` or `subject`")),
     };
     let method = match body.method {
-        Some(text) => text.parse::<Method>().map_err(|error| Problem::invalid(error.to_string()))?,
+        Some(text) => text
+            .parse::<Method>()
+            .map_err(|error| Problem::invalid(error.to_string()))?,
         None => Method::default(),
     };
     let mut callbacks = Vec::new();
     if let Some(url) = body.callback_url {
         let none = || Problem::invalid("this server was not told where it may send callbacks");
         state.callbacks.as_ref().ok_or_else(none)?.check_url(&url)?;
-        callbacks.push(CallbackTarget { url, form: CallbackForm::StandardWebhook });
+        callbacks.push(CallbackTarget {
+            url,
+            form: CallbackForm::StandardWebhook,
+        });
     }
     Ok(ErasureOrder {
         id: key(headers)?,
@@ -449,15 +509,19 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else {
         let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes)
-            .map_err(|_| Problem::new(ProblemCode::Internal, "the system gives no random numbers"))?;
+        getrandom::fill(&mut bytes).map_err(|_| {
+            Problem::new(ProblemCode::Internal, "the system gives no random numbers")
+        })?;
         return Ok(data_encoding::HEXLOWER.encode(&bytes));
     };
     let text = value.to_str().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    if values.next().is_some() || text.is_empty() || text.len() > LONGEST_KEY || !text.bytes().all(plain) {
-        let detail =
-            "the Idempotency-Key must be one value of 1 to 128 characters out of A-Z a-z 0-9 . _ ~ -";
+    if values.next().is_some()
+        || text.is_empty()
+        || text.len() > LONGEST_KEY
+        || !text.bytes().all(plain)
+    {
+        let detail = "the Idempotency-Key must be one value of 1 to 128 characters out of A-Z a-z 0-9 . _ ~ -";
         return Err(Problem::invalid(detail));
     }
     Ok(text.to_owned())
@@ -467,13 +531,19 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
 fn patience(state: &ServiceState, headers: &HeaderMap) -> Duration {
     let most = state.settings.limits.erasure_patience;
     let preferred = headers.get("prefer").and_then(|value| value.to_str().ok());
-    let wait = preferred.and_then(|text| text.split(',').find_map(|part| part.trim().strip_prefix("wait=")));
+    let wait = preferred.and_then(|text| {
+        text.split(',')
+            .find_map(|part| part.trim().strip_prefix("wait="))
+    });
     wait.and_then(|seconds| seconds.parse::<u64>().ok())
         .map_or(most, |seconds| most.min(Duration::from_secs(seconds)))
 }
 
 /// What would happen, model by model.
-async fn preview(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<ModelAnswer>, Problem> {
+async fn preview(
+    state: &Arc<ServiceState>,
+    order: &ErasureOrder,
+) -> Result<Vec<ModelAnswer>, Problem> {
     let models = match &order.target {
         ErasureTarget::Model(name) => vec![state.models.find(name)?],
         ErasureTarget::AllModels => state.models.all(),
@@ -484,7 +554,10 @@ async fn preview(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
         let requests = match order.requests_for(&model) {
             Err(problem) if single => return Err(problem),
             Err(problem) => {
-                answers.push(ModelAnswer { model: model.name().to_owned(), answer: Err(problem) });
+                answers.push(ModelAnswer {
+                    model: model.name().to_owned(),
+                    answer: Err(problem),
+                });
                 continue;
             }
             Ok(requests) => requests,
@@ -496,12 +569,16 @@ async fn preview(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
             let asked = async {
                 let (answer, reply) = oneshot::channel();
                 model.order(ChangeOrder::Preview(Box::new(request), answer))?;
-                let stopped = |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");
+                let stopped =
+                    |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");
                 Ok(reply.await.map_err(stopped)??)
             };
             match asked.await {
                 Err(problem) if single => return Err(problem),
-                answer => answers.push(ModelAnswer { model: model.name().to_owned(), answer }),
+                answer => answers.push(ModelAnswer {
+                    model: model.name().to_owned(),
+                    answer,
+                }),
             }
         }
     }
@@ -513,21 +590,35 @@ fn answer(id: String, submitted: Submitted) -> Result<Response, Problem> {
     match submitted {
         Submitted::Done(mut models) => {
             if let [ModelAnswer { answer: Err(_), .. }] = models.as_slice()
-                && let Some(ModelAnswer { answer: Err(problem), .. }) = models.pop()
+                && let Some(ModelAnswer {
+                    answer: Err(problem),
+                    ..
+                }) = models.pop()
             {
                 return Err(problem);
             }
             let models = models.into_iter().map(of_answer).collect();
-            Ok(Json(ErasureAnswer { id, status: ErasureStatus::Done, models }).into_response())
+            Ok(Json(ErasureAnswer {
+                id,
+                status: ErasureStatus::Done,
+                models,
+            })
+            .into_response())
         }
         Submitted::Accepted(open) => {
             let place = format!("/v1/erasures/{id}");
-            let body = Json(ErasureAnswer { id, status: status_of(&open), models: Vec::new() });
+            let body = Json(ErasureAnswer {
+                id,
+                status: status_of(&open),
+                models: Vec::new(),
+            });
             let mut response = (StatusCode::ACCEPTED, body).into_response();
             if let Ok(place) = HeaderValue::from_str(&place) {
                 response.headers_mut().insert(header::LOCATION, place);
             }
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             Ok(response)
         }
     }
@@ -543,7 +634,10 @@ fn status_of(open: &OpenState) -> ErasureStatus {
 fn of_answer(ModelAnswer { model, answer }: ModelAnswer) -> ModelErasure {
     match answer {
         Ok(report) => of_report(model, report),
-        Err(problem) => ModelErasure { problem: Some(problem.details()), ..ModelErasure::nothing(model) },
+        Err(problem) => ModelErasure {
+            problem: Some(problem.details()),
+            ..ModelErasure::nothing(model)
+        },
     }
 }
 
@@ -555,11 +649,17 @@ fn of_report(model: String, report: ChangeReport) -> ModelErasure {
         missing: Some(report.missing as u64),
         rows: Some(report.rows as u64),
         bound: report.bound.is_finite().then_some(report.bound),
-        leverage: report.evidence.largest_leverage.filter(|leverage| leverage.is_finite()),
+        leverage: report
+            .evidence
+            .largest_leverage
+            .filter(|leverage| leverage.is_finite()),
         moved: report.moved,
         withdrawn: Some(report.withdrawn as u64),
         subject_opening: report.subject_opening,
-        receipt: report.receipt.as_ref().map(|place| ReceiptLink::to(&place.id, place.sequence)),
+        receipt: report
+            .receipt
+            .as_ref()
+            .map(|place| ReceiptLink::to(&place.id, place.sequence)),
         ..ModelErasure::nothing(model)
     }
 }

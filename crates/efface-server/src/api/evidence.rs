@@ -68,7 +68,10 @@ pub(super) struct AuditPicture {
 
 impl From<&Figure> for AuditPicture {
     fn from(figure: &Figure) -> Self {
-        Self { caption: figure.caption(), svg: figure.drawings().concat() }
+        Self {
+            caption: figure.caption(),
+            svg: figure.drawings().concat(),
+        }
     }
 }
 
@@ -85,7 +88,10 @@ pub(super) async fn proofs(
     NameInPath(id): NameInPath,
 ) -> Result<Json<ReceiptProofs>, Problem> {
     let (model, bundle) = find_bundle(&state, &caller, id).await?;
-    let leaf = bundle.signed.to_bytes().map_err(efface_engine::Error::from)?;
+    let leaf = bundle
+        .signed
+        .to_bytes()
+        .map_err(efface_engine::Error::from)?;
     Ok(Json(ReceiptProofs {
         model: model.name().to_owned(),
         checkpoint: bundle.head.checkpoint,
@@ -122,10 +128,16 @@ pub(super) async fn pack(
             Problem::new(ProblemCode::Internal, "the server's log says what is wrong")
         }
     })?;
-    let mut response = ([(header::CONTENT_TYPE, HeaderValue::from_static(ZIP))], bytes).into_response();
+    let mut response = (
+        [(header::CONTENT_TYPE, HeaderValue::from_static(ZIP))],
+        bytes,
+    )
+        .into_response();
     let name = format!("attachment; filename=\"evidence-{number}.zip\"");
     if let Ok(name) = HeaderValue::from_str(&name) {
-        response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_DISPOSITION, name);
     }
     Ok(response)
 }
@@ -144,7 +156,12 @@ pub(super) async fn audit(
 ) -> Result<Json<AuditOnRecord>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
     let model = state.models.find(&name)?;
-    let found = state.settings.work.run(move || model.newest_audit()).await.map_err(stopped)??;
+    let found = state
+        .settings
+        .work
+        .run(move || model.newest_audit())
+        .await
+        .map_err(stopped)??;
     let Some(receipt) = found else {
         let detail = "no audit of this model is on record; `efface audit` can put one there";
         return Err(Problem::new(ProblemCode::NotFound, detail));
@@ -153,7 +170,10 @@ pub(super) async fn audit(
         model: name,
         receipt: receipt.id,
         recorded_at: receipt.times.received_at.to_string(),
-        figures: audit_figures(&receipt.audit).iter().map(AuditPicture::from).collect(),
+        figures: audit_figures(&receipt.audit)
+            .iter()
+            .map(AuditPicture::from)
+            .collect(),
         results: receipt.audit,
     }))
 }

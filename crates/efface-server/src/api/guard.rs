@@ -21,15 +21,21 @@ pub(super) async fn in_time(
 ) -> Response {
     match tokio::time::timeout(state.settings.limits.request_time, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => {
-            Problem::new(ProblemCode::RequestTimeout, "the request was not done in time").into_response()
-        }
+        Err(_) => Problem::new(
+            ProblemCode::RequestTimeout,
+            "the request was not done in time",
+        )
+        .into_response(),
     }
 }
 
 /// Refuses by its head what need not be read: a body that is announced to be too large, and what a page of another site made
 /// a browser send.
-pub(super) async fn admit(State(state): State<Arc<ServiceState>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(
+    State(state): State<Arc<ServiceState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.body().size_hint().lower() > state.settings.limits.body_bytes as u64 {
         let detail = "the body is larger than this server takes";
         return Problem::new(ProblemCode::BodyTooLarge, detail).into_response();
@@ -43,26 +49,37 @@ pub(super) async fn admit(State(state): State<Arc<ServiceState>>, request: Reque
 /// Why a request is taken for one of another site; None for one that is not. Programs send none of the headers that this
 /// looks at.
 fn foreign(state: &ServiceState, request: &Request) -> Option<&'static str> {
-    let header =
-        |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let header = |name: HeaderName| {
+        request
+            .headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
     let host = header(header::HOST).or_else(|| request.uri().host());
     // Without tokens, whoever reaches the server may do everything. A site can have its own name resolve to this machine;
     // its pages then are of the same origin as ours, and only the name tells them apart.
     let is_open = state.tokens.is_none() && state.settings.listen.ip().is_loopback();
     if is_open && host.is_some_and(|host| !is_this_machine(host)) {
-        return Some("without tokens the server answers under localhost and addresses of this machine alone");
+        return Some(
+            "without tokens the server answers under localhost and addresses of this machine alone",
+        );
     }
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
     let detail = "a page of another site sent the request";
-    match (header(HeaderName::from_static("sec-fetch-site")), header(header::ORIGIN)) {
+    match (
+        header(HeaderName::from_static("sec-fetch-site")),
+        header(header::ORIGIN),
+    ) {
         (Some("same-origin" | "none"), _) | (None, None) => None,
         (Some(_), _) => Some(detail),
         // A browser that is too old to say where the request comes from, or plain HTTP.
         (None, Some(origin)) => {
             let origin = origin.split_once("://").map(|(_, host)| host);
-            let same = origin.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
+            let same = origin
+                .zip(host)
+                .is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
             (!same).then_some(detail)
         }
     }
@@ -81,7 +98,11 @@ fn is_this_machine(host: &str) -> bool {
 
 /// The answer to a request that met a mistake of ours. What the panic says may hold a row, and goes nowhere.
 pub(super) fn after_panic(_: Box<dyn Any + Send>) -> Response {
-    Problem::new(ProblemCode::Internal, "the request met a mistake in the server").into_response()
+    Problem::new(
+        ProblemCode::Internal,
+        "the request met a mistake in the server",
+    )
+    .into_response()
 }
 
 /// Counts a request, writes a line to the log, and adds the headers that every answer has.
@@ -93,7 +114,11 @@ pub(super) async fn observe(
     let started = Instant::now();
     let method = request.method().clone();
     // The pattern and not the path: a path may hold the name of a row or a person.
-    let path = request.extensions().get::<MatchedPath>().map_or("other", |path| path.as_str()).to_owned();
+    let path = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("other", |path| path.as_str())
+        .to_owned();
     let number = request_number();
     let tracer = state.tracer.as_ref();
     let span = tracer.map(|tracer| tracer.begin(&method, &path, request.headers()));
@@ -113,15 +138,22 @@ pub(super) async fn observe(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ];
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
-        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+        .or_insert(HeaderValue::from_static(
+            "default-src 'none'; frame-ancestors 'none'",
+        ));
     response
 }
 
@@ -139,11 +171,23 @@ mod tests {
 
     #[test]
     fn names_of_this_machine_are_told_from_others() {
-        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "127.9.9.9", "[::1]:8080", "[::1]"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:80",
+            "127.9.9.9",
+            "[::1]:8080",
+            "[::1]",
+        ] {
             assert!(is_this_machine(host), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:8080", "10.0.0.1", "127.0.0.1.evil.example", ""]
-        {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8080",
+            "10.0.0.1",
+            "127.0.0.1.evil.example",
+            "",
+        ] {
             assert!(!is_this_machine(host), "{host}");
         }
     }

@@ -112,20 +112,27 @@ pub(super) async fn receipts(
     let model = log_of(&state, &caller, query.model.as_deref())?;
     let limit = query.limit.unwrap_or(100);
     if limit == 0 || limit > PAGE {
-        return Err(Problem::invalid(format!("limit is {limit}; it must be between 1 and {PAGE}")));
+        return Err(Problem::invalid(format!(
+            "limit is {limit}; it must be between 1 and {PAGE}"
+        )));
     }
     let from = place(query.from)?;
     let name = model.name().to_owned();
     let (size, receipts) = blocking(&state, model, move |engine| {
         let mut receipts = Vec::new();
-        let size = engine.receipts_between(from..from.saturating_add(limit), &mut |signed, _| {
-            receipts.push(signed.receipt.clone());
-            Ok(())
-        })?;
+        let size =
+            engine.receipts_between(from..from.saturating_add(limit), &mut |signed, _| {
+                receipts.push(signed.receipt.clone());
+                Ok(())
+            })?;
         Ok((size, receipts))
     })
     .await?;
-    Ok(Json(ReceiptPage { model: name, size, receipts }))
+    Ok(Json(ReceiptPage {
+        model: name,
+        size,
+        receipts,
+    }))
 }
 
 /// Gives a receipt: readable, or with its proofs as COSE where the header Accept asks for that.
@@ -146,15 +153,24 @@ pub(super) async fn receipt(
     let model = model.name().to_owned();
     let bytes = bundle.to_bytes().map_err(Error::from)?;
     let mut response = match form {
-        ReceiptForm::Cose => {
-            (([(header::CONTENT_TYPE, HeaderValue::from_static(COSE))]), bytes).into_response()
-        }
+        ReceiptForm::Cose => (
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(COSE))]),
+            bytes,
+        )
+            .into_response(),
         ReceiptForm::Readable => {
             let cose = data_encoding::BASE64.encode(&bytes);
-            Json(ReadableReceipt { model, receipt: bundle.signed.receipt, cose }).into_response()
+            Json(ReadableReceipt {
+                model,
+                receipt: bundle.signed.receipt,
+                cose,
+            })
+            .into_response()
         }
     };
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("Accept"));
     Ok(response)
 }
 
@@ -169,9 +185,14 @@ pub(super) async fn find_bundle(
     if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(unknown());
     }
-    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
-    let found =
-        state.settings.work.run(move || -> Result<Option<(Arc<ServedModel>, ReceiptBundle)>, Error> {
+    let seen: Vec<_> = state
+        .models
+        .all()
+        .into_iter()
+        .filter(|model| caller.sees(model.name()))
+        .collect();
+    let found = state.settings.work.run(
+        move || -> Result<Option<(Arc<ServedModel>, ReceiptBundle)>, Error> {
             for model in seen {
                 match model.ask(|engine| engine.bundle(&id)) {
                     Ok(bundle) => return Ok(Some((model, bundle))),
@@ -180,7 +201,8 @@ pub(super) async fn find_bundle(
                 }
             }
             Ok(None)
-        });
+        },
+    );
     found.await.map_err(stopped)??.ok_or_else(unknown)
 }
 
@@ -215,7 +237,10 @@ pub(super) async fn keys(
     let model = log_of(&state, &caller, query.model.as_deref())?;
     let name = model.name().to_owned();
     let keys = blocking(&state, model, Engine::public_keys).await?;
-    Ok(Json(KeyList { model: name, keys: keys.iter().map(|key| key.key.to_string()).collect() }))
+    Ok(Json(KeyList {
+        model: name,
+        keys: keys.iter().map(|key| key.key.to_string()).collect(),
+    }))
 }
 
 /// Proves that a log continues the one of its first `from` receipts.
@@ -232,8 +257,10 @@ pub(super) async fn consistency(
     let Query(query) = query.map_err(bad_query)?;
     let model = log_of(&state, &caller, query.model.as_deref())?;
     let from = place(query.from)?;
-    let (checkpoint, proof) =
-        blocking(&state, model, move |engine| Ok((engine.checkpoint()?, engine.consistency(from)?))).await?;
+    let (checkpoint, proof) = blocking(&state, model, move |engine| {
+        Ok((engine.checkpoint()?, engine.consistency(from)?))
+    })
+    .await?;
     Ok(Json(ConsistencyAnswer { checkpoint, proof }))
 }
 
@@ -254,20 +281,32 @@ enum ReceiptForm {
 }
 
 fn wanted_form(headers: &HeaderMap) -> Result<ReceiptForm, Problem> {
-    let Some(accept) = headers.get(header::ACCEPT) else { return Ok(ReceiptForm::Readable) };
+    let Some(accept) = headers.get(header::ACCEPT) else {
+        return Ok(ReceiptForm::Readable);
+    };
     let accept = accept.to_str().unwrap_or_default();
-    for kind in accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim()) {
+    for kind in accept
+        .split(',')
+        .map(|kind| kind.split(';').next().unwrap_or_default().trim())
+    {
         match kind {
             COSE => return Ok(ReceiptForm::Cose),
             "application/json" | "application/*" | "*/*" => return Ok(ReceiptForm::Readable),
             _ => {}
         }
     }
-    Err(Problem::new(ProblemCode::NotAcceptable, "a receipt is application/json or application/cose"))
+    Err(Problem::new(
+        ProblemCode::NotAcceptable,
+        "a receipt is application/json or application/cose",
+    ))
 }
 
 /// The log that is meant.
-fn log_of(state: &ServiceState, caller: &Caller, asked: Option<&str>) -> Result<Arc<ServedModel>, Problem> {
+fn log_of(
+    state: &ServiceState,
+    caller: &Caller,
+    asked: Option<&str>,
+) -> Result<Arc<ServedModel>, Problem> {
     let model = match asked {
         Some(name) => {
             caller.allow(Scope::Audit, Some(name))?;
@@ -277,7 +316,11 @@ fn log_of(state: &ServiceState, caller: &Caller, asked: Option<&str>) -> Result<
             let mut all = state.models.all();
             match (all.pop(), all.is_empty()) {
                 (Some(model), true) => model,
-                _ => return Err(Problem::invalid("the server has not one model; name one with `model`")),
+                _ => {
+                    return Err(Problem::invalid(
+                        "the server has not one model; name one with `model`",
+                    ));
+                }
             }
         }
     };
@@ -291,12 +334,20 @@ pub(super) async fn blocking<T: Send + 'static>(
     model: Arc<ServedModel>,
     question: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Problem> {
-    let answer = state.settings.work.run(move || model.ask(question)).await.map_err(stopped)?;
+    let answer = state
+        .settings
+        .work
+        .run(move || model.ask(question))
+        .await
+        .map_err(stopped)?;
     answer.map_err(Problem::from)
 }
 
 pub(super) fn stopped(_: WorkLost) -> Problem {
-    Problem::new(ProblemCode::Internal, "the thread that reads the log has stopped")
+    Problem::new(
+        ProblemCode::Internal,
+        "the thread that reads the log has stopped",
+    )
 }
 
 fn bad_query(_: axum::extract::rejection::QueryRejection) -> Problem {

@@ -51,12 +51,19 @@ struct BearerToken;
 impl utoipa::Modify for BearerToken {
     fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        description.components.get_or_insert_default().add_security_scheme("token", scheme);
+        description
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("token", scheme);
     }
 }
 
 /// All paths, without what they share.
-fn paths() -> (Router<Arc<ServiceState>>, Router<Arc<ServiceState>>, utoipa::openapi::OpenApi) {
+fn paths() -> (
+    Router<Arc<ServiceState>>,
+    Router<Arc<ServiceState>>,
+    utoipa::openapi::OpenApi,
+) {
     let (guarded, described) = OpenApiRouter::with_openapi(ServiceDescription::openapi())
         .routes(routes!(models::list))
         .routes(routes!(models::show))
@@ -108,7 +115,10 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
     // Paths by the names that OpenDSR had before, and one that it lists without describing it.
     let guarded = guarded
         .route("/opendsr/v1/opengdpr_requests", post(opendsr::create))
-        .route("/opendsr/v1/opengdpr_requests/{id}", get(opendsr::show).delete(opendsr::cancel))
+        .route(
+            "/opendsr/v1/opengdpr_requests/{id}",
+            get(opendsr::show).delete(opendsr::cancel),
+        )
         .route("/opendsr/v2/status/{id}", get(opendsr::show));
     let open = open.route("/opendsr/v1/discovery", get(opendsr::discovery));
     guarded
@@ -119,10 +129,16 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(middleware::from_fn_with_state(state.clone(), guard::admit))
-        .layer(middleware::from_fn_with_state(state.clone(), guard::in_time))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            guard::in_time,
+        ))
         .layer(GlobalConcurrencyLimitLayer::new(limits.concurrent_requests))
         .layer(CatchPanicLayer::custom(guard::after_panic))
-        .layer(middleware::from_fn_with_state(state.clone(), guard::observe))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            guard::observe,
+        ))
         .with_state(state.clone())
 }
 
@@ -131,5 +147,8 @@ async fn nothing_here() -> Problem {
 }
 
 async fn wrong_method() -> Problem {
-    Problem::new(ProblemCode::MethodNotAllowed, "the path does not take this method")
+    Problem::new(
+        ProblemCode::MethodNotAllowed,
+        "the path does not take this method",
+    )
 }

@@ -78,11 +78,20 @@ impl ModelOverview {
             id_column: facts.id.clone(),
             subject_column: facts.subject.clone(),
             target: facts.target.clone(),
-            columns: model.scorer().columns().unwrap_or_default().into_iter().map(Into::into).collect(),
+            columns: model
+                .scorer()
+                .columns()
+                .unwrap_or_default()
+                .into_iter()
+                .map(Into::into)
+                .collect(),
             outputs: facts.outputs.clone(),
             // JSON has no infinity; a bound that says nothing is null.
             bound: facts.bound.is_finite().then_some(facts.bound),
-            relative_bound: facts.relative_bound.is_finite().then_some(facts.relative_bound),
+            relative_bound: facts
+                .relative_bound
+                .is_finite()
+                .then_some(facts.relative_bound),
             not_covered: facts.not_covered.clone(),
             kept_beside: facts.kept_beside.clone(),
             receipts: facts.receipts,
@@ -113,9 +122,16 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<Json<ModelList>, Problem> {
     caller.allow(Scope::Audit, None)?;
-    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+    let seen: Vec<_> = state
+        .models
+        .all()
+        .into_iter()
+        .filter(|model| caller.sees(model.name()))
+        .collect();
     let look = move || seen.iter().map(|model| ModelOverview::of(model)).collect();
-    Ok(Json(ModelList { models: state.settings.work.run(look).await.map_err(stopped)? }))
+    Ok(Json(ModelList {
+        models: state.settings.work.run(look).await.map_err(stopped)?,
+    }))
 }
 
 /// Shows a model.
@@ -132,5 +148,12 @@ pub(super) async fn show(
 ) -> Result<Json<ModelOverview>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
     let model = state.models.find(&name)?;
-    Ok(Json(state.settings.work.run(move || ModelOverview::of(&model)).await.map_err(stopped)?))
+    Ok(Json(
+        state
+            .settings
+            .work
+            .run(move || ModelOverview::of(&model))
+            .await
+            .map_err(stopped)?,
+    ))
 }

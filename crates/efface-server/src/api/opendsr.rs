@@ -121,10 +121,17 @@ impl IntoResponse for OpenDsrProblem {
             409 | 413 | 415 | 422 => 400,
             status => status,
         };
-        if matches!(self.0.code, ProblemCode::Unauthenticated | ProblemCode::Forbidden) || status >= 500 {
+        if matches!(
+            self.0.code,
+            ProblemCode::Unauthenticated | ProblemCode::Forbidden
+        ) || status >= 500
+        {
             return self.0.into_response();
         }
-        let error = RefusalReason { code: status, message: self.0.detail };
+        let error = RefusalReason {
+            code: status,
+            message: self.0.detail,
+        };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
         (status, Json(SubjectRefusal { error })).into_response()
     }
@@ -140,7 +147,11 @@ pub(super) async fn discovery(
     State(state): State<Arc<ServiceState>>,
 ) -> Result<Json<DiscoveryAnswer>, OpenDsrProblem> {
     let service = service(&state)?;
-    let formats: &[&str] = if service.settings.is_hashed { &["raw", "sha256"] } else { &["raw"] };
+    let formats: &[&str] = if service.settings.is_hashed {
+        &["raw", "sha256"]
+    } else {
+        &["raw"]
+    };
     let mut supported = Vec::new();
     for kind in &service.settings.identities {
         for format in formats {
@@ -156,7 +167,10 @@ pub(super) async fn discovery(
         api_version: VERSION,
         supported_identities: supported,
         supported_subject_request_types: ["erasure"],
-        processor_certificate: format!("https://{}/opendsr/v2/certificate.pem", service.settings.domain),
+        processor_certificate: format!(
+            "https://{}/opendsr/v2/certificate.pem",
+            service.settings.domain
+        ),
     }))
 }
 
@@ -166,9 +180,15 @@ pub(super) async fn discovery(
     responses((status = 200, description = "The certificate", body = String, content_type = "application/x-pem-file"),
         (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
-pub(super) async fn certificate(State(state): State<Arc<ServiceState>>) -> Result<Response, OpenDsrProblem> {
+pub(super) async fn certificate(
+    State(state): State<Arc<ServiceState>>,
+) -> Result<Response, OpenDsrProblem> {
     let service = service(&state)?;
-    Ok(([(header::CONTENT_TYPE, "application/x-pem-file")], service.signer.chain.clone()).into_response())
+    Ok((
+        [(header::CONTENT_TYPE, "application/x-pem-file")],
+        service.signer.chain.clone(),
+    )
+        .into_response())
 }
 
 /// Takes a request in. It is done soon, in all models that say whose their rows are.
@@ -196,7 +216,9 @@ pub(super) async fn create(
     let order = order(&state, service, &caller, request)?;
     let id = order.id.clone();
     if service.is_cancelled(&id)? {
-        return Err(Problem::new(ProblemCode::Refused, "a request of this id was cancelled").into());
+        return Err(
+            Problem::new(ProblemCode::Refused, "a request of this id was cancelled").into(),
+        );
     }
     accept(&state, order, Duration::ZERO).await?;
     let now = state.settings.clock.milliseconds();
@@ -221,27 +243,49 @@ pub(super) async fn show(
     caller: Caller,
     NameInPath(id): NameInPath,
 ) -> Result<Response, OpenDsrProblem> {
-    caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
+    caller
+        .allow(Scope::Audit, None)
+        .or_else(|_| caller.allow(Scope::Erase, None))?;
     let service = service(&state)?;
     let id = id.to_ascii_lowercase();
     let mut answer = SubjectAnswer::about(&caller, id.clone());
-    answer.expected_completion_time =
-        time(state.settings.clock.milliseconds().saturating_add(millis(EXPECTED)));
+    answer.expected_completion_time = time(
+        state
+            .settings
+            .clock
+            .milliseconds()
+            .saturating_add(millis(EXPECTED)),
+    );
     answer.request_status = Some(match open_state(&state, &caller, &id) {
         Some(OpenState::AwaitingApproval { .. }) => "pending",
         Some(OpenState::Running) => "in_progress",
         None if service.is_cancelled(&id)? => "cancelled",
         None => {
-            let models: Vec<_> =
-                state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
-            let found = state.settings.work.run(move || erasures::look_up(&models, &id)).await;
-            let stopped =
-                |_| Problem::new(ProblemCode::Internal, "the thread that reads the logs has stopped");
+            let models: Vec<_> = state
+                .models
+                .all()
+                .into_iter()
+                .filter(|model| caller.sees(model.name()))
+                .collect();
+            let found = state
+                .settings
+                .work
+                .run(move || erasures::look_up(&models, &id))
+                .await;
+            let stopped = |_| {
+                Problem::new(
+                    ProblemCode::Internal,
+                    "the thread that reads the logs has stopped",
+                )
+            };
             let found = found.map_err(stopped)?;
             if found.is_empty() {
-                return Err(Problem::new(ProblemCode::NotFound, "there is no request of that id").into());
+                return Err(
+                    Problem::new(ProblemCode::NotFound, "there is no request of that id").into(),
+                );
             }
-            answer.results_count = Some(found.iter().map(|(_, receipt)| receipt.rows.removed).sum());
+            answer.results_count =
+                Some(found.iter().map(|(_, receipt)| receipt.rows.removed).sum());
             "completed"
         }
     });
@@ -275,12 +319,22 @@ pub(super) async fn cancel(
 impl SubjectAnswer {
     fn about(caller: &Caller, id: String) -> Self {
         let controller_id = caller.id().to_owned();
-        Self { controller_id, subject_request_id: id, api_version: VERSION, ..Self::default() }
+        Self {
+            controller_id,
+            subject_request_id: id,
+            api_version: VERSION,
+            ..Self::default()
+        }
     }
 }
 
 fn service(state: &ServiceState) -> Result<&OpenDsrService, Problem> {
-    let none = || Problem::new(ProblemCode::NotFound, "this server was not told to speak OpenDSR");
+    let none = || {
+        Problem::new(
+            ProblemCode::NotFound,
+            "this server was not told to speak OpenDSR",
+        )
+    };
     state.opendsr.as_ref().ok_or_else(none)
 }
 
@@ -297,20 +351,32 @@ fn order(
         return Err(Problem::invalid("regulation must be gdpr or ccpa"));
     }
     if request.subject_request_type != "erasure" {
-        return Err(Problem::invalid("only requests of the type erasure are supported"));
+        return Err(Problem::invalid(
+            "only requests of the type erasure are supported",
+        ));
     }
     let id = request.subject_request_id.to_ascii_lowercase();
     if !is_uuid(&id) {
         return Err(Problem::invalid("subject_request_id is no UUID"));
     }
     let submitted = parse_time(&request.submitted_time);
-    let submitted = submitted.ok_or_else(|| Problem::invalid("submitted_time is no time as in RFC 3339"))?;
+    let submitted =
+        submitted.ok_or_else(|| Problem::invalid("submitted_time is no time as in RFC 3339"))?;
     if request.subject_identities.is_empty() || request.subject_identities.len() > MOST_IDENTITIES {
-        return Err(Problem::invalid(format!("subject_identities must be 1 to {MOST_IDENTITIES}")));
+        return Err(Problem::invalid(format!(
+            "subject_identities must be 1 to {MOST_IDENTITIES}"
+        )));
     }
-    let known = |identity: &SubjectIdentity| service.settings.identities.contains(&identity.identity_type);
+    let known = |identity: &SubjectIdentity| {
+        service
+            .settings
+            .identities
+            .contains(&identity.identity_type)
+    };
     if !request.subject_identities.iter().all(known) {
-        return Err(Problem::invalid("an identity is of a type that /opendsr/v2/discovery does not list"));
+        return Err(Problem::invalid(
+            "an identity is of a type that /opendsr/v2/discovery does not list",
+        ));
     }
     let mut people = Vec::new();
     for identity in request.subject_identities {
@@ -323,7 +389,10 @@ fn order(
     for url in request.status_callback_urls {
         let none = || Problem::invalid("this server was not told where it may send callbacks");
         state.callbacks.as_ref().ok_or_else(none)?.check_url(&url)?;
-        targets.push(CallbackTarget { url, form: CallbackForm::OpenDsr });
+        targets.push(CallbackTarget {
+            url,
+            form: CallbackForm::OpenDsr,
+        });
     }
     Ok(ErasureOrder {
         id,
@@ -355,7 +424,9 @@ fn person(identity: SubjectIdentity, is_hashed: bool) -> Result<String, Problem>
                 .then(|| value.to_ascii_lowercase())
                 .ok_or_else(|| Problem::invalid("a sha256 is 64 hexadecimal digits"))
         }
-        _ => Err(Problem::invalid("an identity is of a format that /opendsr/v2/discovery does not list")),
+        _ => Err(Problem::invalid(
+            "an identity is of a format that /opendsr/v2/discovery does not list",
+        )),
     }
 }
 
@@ -379,13 +450,17 @@ fn signed(
     let mut response = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
     for (name, value) in headers {
         let value = HeaderValue::from_str(&value).map_err(|_| failed())?;
-        response.headers_mut().insert(HeaderName::from_static(name), value);
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(name), value);
     }
     Ok(response)
 }
 
 fn time(milliseconds: u64) -> Option<Time> {
-    i64::try_from(milliseconds).ok().and_then(Time::from_unix_milliseconds)
+    i64::try_from(milliseconds)
+        .ok()
+        .and_then(Time::from_unix_milliseconds)
 }
 
 fn millis(duration: Duration) -> u64 {

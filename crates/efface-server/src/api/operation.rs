@@ -38,7 +38,8 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     caller.allow(Scope::Admin, None)?;
     let text = state.metrics.text();
-    let text = text.map_err(|_| Problem::new(ProblemCode::Internal, "the counters could not be written"))?;
+    let text =
+        text.map_err(|_| Problem::new(ProblemCode::Internal, "the counters could not be written"))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

@@ -13,7 +13,8 @@ impl<S: Send + Sync> FromRequestParts<S> for NameInPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let found = Path::<String>::from_request_parts(parts, state).await;
-        let Path(name) = found.map_err(|_| Problem::invalid("the name in the path is not UTF-8"))?;
+        let Path(name) =
+            found.map_err(|_| Problem::invalid("the name in the path is not UTF-8"))?;
         Ok(Self(name))
     }
 }

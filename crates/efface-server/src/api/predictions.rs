@@ -17,7 +17,8 @@ use crate::problem::{Problem, ProblemCode, ProblemDetails};
 const AT_ONCE: usize = 16;
 
 /// What scores the rows of a request, here or on another thread.
-type ScoringTask = Box<dyn FnOnce() -> efface_engine::Result<Vec<efface_engine::Prediction>> + Send>;
+type ScoringTask =
+    Box<dyn FnOnce() -> efface_engine::Result<Vec<efface_engine::Prediction>> + Send>;
 
 /// The scores of all rows, in their order.
 #[derive(Debug, Serialize, ToSchema)]
@@ -62,15 +63,24 @@ pub(super) async fn create(
     let generation = scorer.generation();
     let outputs = scorer.outputs().to_vec();
     let (count, score): (usize, ScoringTask) = match rows {
-        RowsToScore::Named(records) => (records.len(), Box::new(move || scorer.predict_all(records))),
-        RowsToScore::Ordered(cells) => (cells.len(), Box::new(move || scorer.predict_in_order(&cells))),
+        RowsToScore::Named(records) => {
+            (records.len(), Box::new(move || scorer.predict_all(records)))
+        }
+        RowsToScore::Ordered(cells) => (
+            cells.len(),
+            Box::new(move || scorer.predict_in_order(&cells)),
+        ),
         RowsToScore::Packed(bytes) => {
             let Some(columns) = scorer.column_count() else {
-                let detail = "the model reads no columns that have an order; name the cells of a row";
+                let detail =
+                    "the model reads no columns that have an order; name the cells of a row";
                 return Err(Problem::invalid(detail));
             };
             let numbers = unpacked(&bytes, columns)?;
-            (numbers.len() / columns, Box::new(move || scorer.predict_numbers(&numbers)))
+            (
+                numbers.len() / columns,
+                Box::new(move || scorer.predict_numbers(&numbers)),
+            )
         }
     };
     let scored = if count <= AT_ONCE {
@@ -79,7 +89,14 @@ pub(super) async fn create(
         let stopped = |_| Problem::new(ProblemCode::Internal, "the thread that scores has stopped");
         state.settings.work.run(score).await.map_err(stopped)?
     };
-    let row =
-        |row: efface_engine::Prediction| RowPrediction { id: row.id, scores: row.scores, label: row.label };
-    Ok(Json(PredictionList { outputs, generation, predictions: scored?.into_iter().map(row).collect() }))
+    let row = |row: efface_engine::Prediction| RowPrediction {
+        id: row.id,
+        scores: row.scores,
+        label: row.label,
+    };
+    Ok(Json(PredictionList {
+        outputs,
+        generation,
+        predictions: scored?.into_iter().map(row).collect(),
+    }))
 }

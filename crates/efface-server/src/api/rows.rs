@@ -88,6 +88,9 @@ async fn change(
         forgotten: report.forgotten,
         rows: report.rows,
         bound: report.bound.is_finite().then_some(report.bound),
-        receipt: report.receipt.as_ref().map(|place| ReceiptLink::new(name, place)),
+        receipt: report
+            .receipt
+            .as_ref()
+            .map(|place| ReceiptLink::new(name, place)),
     }))
 }

@@ -36,7 +36,11 @@ impl CallbackHost {
         if host.is_empty() {
             return Err("it names no host");
         }
-        Ok(Self { is_secure, host, port })
+        Ok(Self {
+            is_secure,
+            host,
+            port,
+        })
     }
 
     pub(crate) fn is_secure(&self) -> bool {
@@ -57,12 +61,18 @@ impl FromStr for CallbackHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let whole = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("https://{text}")
+        };
         let url: Uri = whole
             .parse()
             .map_err(|_| format!("`{text}` is no host; an example is hooks.example.org:8443"))?;
         if url.path() != "/" && !url.path().is_empty() || url.query().is_some() {
-            return Err(format!("`{text}` is more than a host; callbacks name their own paths"));
+            return Err(format!(
+                "`{text}` is more than a host; callbacks name their own paths"
+            ));
         }
         Self::of_url(&url).map_err(|fault| format!("`{text}` is no host: {fault}"))
     }
@@ -76,7 +86,10 @@ impl fmt::Display for CallbackHost {
 }
 
 /// Reads the URL of a callback, which must lead to one of these hosts.
-pub(crate) fn parse_url(text: &str, allowed: &[CallbackHost]) -> Result<(Uri, CallbackHost), &'static str> {
+pub(crate) fn parse_url(
+    text: &str,
+    allowed: &[CallbackHost],
+) -> Result<(Uri, CallbackHost), &'static str> {
     if text.len() > LONGEST_URL {
         return Err("it is longer than 2048 bytes");
     }
@@ -124,7 +137,9 @@ fn inner_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         Ipv4Addr::new(a, b, c, d)
     };
     match parts {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(of(high, low))
+        }
         [0x2002, high, low, ..] => Some(of(high, low)),
         _ => None,
     }
@@ -135,7 +150,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     // Only 2000::/3 has been given out. Within it, 2001::/23 is for protocols (Teredo among them) and two blocks are for books.
     let given_out = parts[0] & 0xe000 == 0x2000;
     let for_protocols = parts[0] == 0x2001 && parts[1] < 0x200;
-    let for_books = (parts[0] == 0x2001 && parts[1] == 0xdb8) || (parts[0] == 0x3fff && parts[1] < 0x1000);
+    let for_books =
+        (parts[0] == 0x2001 && parts[1] == 0xdb8) || (parts[0] == 0x3fff && parts[1] < 0x1000);
     given_out && !for_protocols && !for_books
 }
 
@@ -182,17 +198,24 @@ mod tests {
         for address in inside {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
-        for address in
-            ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::101:101"]
-        {
+        for address in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::101:101",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }
 
     #[test]
     fn urls_lead_to_hosts_that_were_named_and_to_nothing_that_looks_like_them() {
-        let allowed: Vec<CallbackHost> =
-            ["hooks.example.org", "http://10.0.0.7:8080"].iter().map(|host| host.parse().unwrap()).collect();
+        let allowed: Vec<CallbackHost> = ["hooks.example.org", "http://10.0.0.7:8080"]
+            .iter()
+            .map(|host| host.parse().unwrap())
+            .collect();
         for url in [
             "https://hooks.example.org/a?b=c",
             "https://HOOKS.example.org:443",

@@ -44,7 +44,11 @@ impl CertificateSigner {
             .map_err(|cause| fault(&settings.key, cause.to_string()))?;
         let key = rustls::crypto::ring::sign::any_supported_type(&key);
         let key = key.map_err(|cause| fault(&settings.key, cause.to_string()))?;
-        let signer = Self { key, domain: settings.domain.clone(), chain: public_part(&chain) };
+        let signer = Self {
+            key,
+            domain: settings.domain.clone(),
+            chain: public_part(&chain),
+        };
         if signer.sign(b"").is_none() {
             return Err(fault(
                 &settings.key,
@@ -95,6 +99,9 @@ mod tests {
     fn a_key_beside_a_certificate_is_not_shown() {
         let both = "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n\
                     -----BEGIN CERTIFICATE-----\nopen\n-----END CERTIFICATE-----\nsecret too\n";
-        assert_eq!(public_part(both), "-----BEGIN CERTIFICATE-----\nopen\n-----END CERTIFICATE-----\n");
+        assert_eq!(
+            public_part(both),
+            "-----BEGIN CERTIFICATE-----\nopen\n-----END CERTIFICATE-----\n"
+        );
     }
 }

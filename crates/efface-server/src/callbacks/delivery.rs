@@ -55,20 +55,33 @@ pub(crate) struct DeliveryFailure {
 
 impl DeliveryFailure {
     pub(crate) fn passing(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), retry_after: None, is_final: false }
+        Self {
+            reason: reason.into(),
+            retry_after: None,
+            is_final: false,
+        }
     }
 }
 
 impl CallbackDelivery {
     /// A new one, about an `event` of a request. Made again, it has the same id.
-    pub(crate) fn new(target: CallbackTarget, request: &str, event: &str, body: String, now: u64) -> Self {
+    pub(crate) fn new(
+        target: CallbackTarget,
+        request: &str,
+        event: &str,
+        body: String,
+        now: u64,
+    ) -> Self {
         let mut digest = Sha256::new();
         for part in [request, event, &target.url] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part.as_bytes());
         }
         // No full stop in it: it is signed together with the time and the body, with stops in between.
-        let id = format!("msg_{}", &data_encoding::HEXLOWER.encode(&digest.finalize())[..32]);
+        let id = format!(
+            "msg_{}",
+            &data_encoding::HEXLOWER.encode(&digest.finalize())[..32]
+        );
         Self {
             id,
             target,
@@ -97,9 +110,14 @@ impl CallbackDelivery {
     pub(crate) fn failed(&mut self, now: u64, failure: DeliveryFailure) {
         self.attempts = self.attempts.saturating_add(1);
         self.last_failure = Some(failure.reason);
-        let wait = WAITS.get(self.attempts as usize - 1).filter(|_| !failure.is_final);
+        let wait = WAITS
+            .get(self.attempts as usize - 1)
+            .filter(|_| !failure.is_final);
         let wait = wait.map(|seconds| {
-            let asked = failure.retry_after.map_or(0, |after| after.as_secs()).min(86_400);
+            let asked = failure
+                .retry_after
+                .map_or(0, |after| after.as_secs())
+                .min(86_400);
             let wait = 1000 * (*seconds).max(asked);
             wait.saturating_add(self.spread(wait / 10))
         });
@@ -117,7 +135,10 @@ impl CallbackDelivery {
     /// Up to `most`, by the id and the attempt: callbacks that failed together do not come back together.
     fn spread(&self, most: u64) -> u64 {
         let digest = Sha256::digest(format!("{}{}", self.id, self.attempts).as_bytes());
-        let number = digest.iter().take(4).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        let number = digest
+            .iter()
+            .take(4)
+            .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
         number % most.max(1)
     }
 }
@@ -127,7 +148,10 @@ mod tests {
     use super::*;
 
     fn delivery(url: &str) -> CallbackDelivery {
-        let target = CallbackTarget { url: url.into(), form: CallbackForm::StandardWebhook };
+        let target = CallbackTarget {
+            url: url.into(),
+            form: CallbackForm::StandardWebhook,
+        };
         CallbackDelivery::new(target, "case-1", "erasure.done", "{}".into(), 1_000)
     }
 
@@ -139,13 +163,20 @@ mod tests {
             assert!(delivery.is_due(now));
             delivery.failed(now, DeliveryFailure::passing("status 500"));
             let next = delivery.next_at.unwrap();
-            assert!((now + wait * 1000..=now + wait * 1100).contains(&next), "{wait}: {}", next - now);
+            assert!(
+                (now + wait * 1000..=now + wait * 1100).contains(&next),
+                "{wait}: {}",
+                next - now
+            );
             assert!(!delivery.is_due(next - 1) && delivery.is_due(next));
             now = next;
         }
         delivery.failed(now, DeliveryFailure::passing("status 500"));
         assert_eq!((delivery.next_at, delivery.attempts), (None, 10));
-        assert!(!delivery.is_due(u64::MAX), "a delivery that is given up is due");
+        assert!(
+            !delivery.is_due(u64::MAX),
+            "a delivery that is given up is due"
+        );
         delivery.revive(now);
         assert!(delivery.is_due(now));
     }
@@ -160,14 +191,26 @@ mod tests {
         patient.failed(0, later);
         assert!((60_000..=66_000).contains(&patient.next_at.unwrap()));
         let mut gone = delivery("https://a.example/");
-        gone.failed(0, DeliveryFailure { is_final: true, ..DeliveryFailure::passing("status 410") });
+        gone.failed(
+            0,
+            DeliveryFailure {
+                is_final: true,
+                ..DeliveryFailure::passing("status 410")
+            },
+        );
         assert_eq!(gone.next_at, None);
     }
 
     #[test]
     fn the_same_event_has_the_same_id_and_another_one_another() {
-        assert_eq!(delivery("https://a.example/").id, delivery("https://a.example/").id);
-        assert_ne!(delivery("https://a.example/").id, delivery("https://b.example/").id);
+        assert_eq!(
+            delivery("https://a.example/").id,
+            delivery("https://a.example/").id
+        );
+        assert_ne!(
+            delivery("https://a.example/").id,
+            delivery("https://b.example/").id
+        );
         assert!(!delivery("https://a.example/").id.contains('.'));
     }
 
@@ -177,7 +220,10 @@ mod tests {
         let mut delivery = delivery("https://a.example/");
         delivery.failed(50 * year, DeliveryFailure::passing("no connection"));
         assert!(!delivery.is_due(50 * year) && delivery.is_due(49 * year));
-        assert!(delivery.is_due(50 * year - 10_000), "ten seconds back, for a wait of five");
+        assert!(
+            delivery.is_due(50 * year - 10_000),
+            "ten seconds back, for a wait of five"
+        );
         delivery.revive(50 * year);
         assert!(delivery.is_due(50 * year - 1));
     }

@@ -68,9 +68,14 @@ impl CallbackDesk {
         clock: ServiceClock,
     ) -> Result<Self, ServeError> {
         let key = models.join(KEY_FILE);
-        let signer = CallbackSigner::open(&key).map_err(|cause| ServeError::Folder { path: key, cause })?;
-        let authorities =
-            settings.authority.as_deref().map(tls::certificates).transpose()?.unwrap_or_default();
+        let signer =
+            CallbackSigner::open(&key).map_err(|cause| ServeError::Folder { path: key, cause })?;
+        let authorities = settings
+            .authority
+            .as_deref()
+            .map(tls::certificates)
+            .transpose()?
+            .unwrap_or_default();
         let sender = CallbackSender::new(authorities, settings.allow_private, settings.patience);
         let sender = sender.map_err(|cause| ServeError::Certificate {
             path: settings.authority.clone().unwrap_or_default(),
@@ -78,11 +83,28 @@ impl CallbackDesk {
         })?;
         let folder = models.join(FOLDER);
         let outbox = JsonFolder::new(folder.clone());
-        let kept: Vec<CallbackDelivery> =
-            outbox.all().map_err(|cause| ServeError::Folder { path: folder, cause })?;
-        let all = kept.into_iter().map(|delivery| (delivery.id.clone(), delivery)).collect();
-        let kept = Mutex::new(KeptDeliveries { all, in_flight: HashSet::new() });
-        Ok(Self { settings, outbox, signer, certificate, sender, kept, changed: Notify::new(), clock })
+        let kept: Vec<CallbackDelivery> = outbox.all().map_err(|cause| ServeError::Folder {
+            path: folder,
+            cause,
+        })?;
+        let all = kept
+            .into_iter()
+            .map(|delivery| (delivery.id.clone(), delivery))
+            .collect();
+        let kept = Mutex::new(KeptDeliveries {
+            all,
+            in_flight: HashSet::new(),
+        });
+        Ok(Self {
+            settings,
+            outbox,
+            signer,
+            certificate,
+            sender,
+            kept,
+            changed: Notify::new(),
+            clock,
+        })
     }
 
     /// The public key that receivers check signatures with.
@@ -92,8 +114,11 @@ impl CallbackDesk {
 
     /// Fails unless callbacks to this URL may be sent.
     pub(crate) fn check_url(&self, url: &str) -> Result<(), Problem> {
-        let refused = |fault| Problem::invalid(format!("the URL of the callback cannot be used: {fault}"));
-        address::parse_url(url, &self.settings.hosts).map(drop).map_err(refused)
+        let refused =
+            |fault| Problem::invalid(format!("the URL of the callback cannot be used: {fault}"));
+        address::parse_url(url, &self.settings.hosts)
+            .map(drop)
+            .map_err(refused)
     }
 
     /// Writes a callback down; it is sent soon. Blocks until it would survive a crash.
@@ -145,19 +170,28 @@ impl CallbackDesk {
     fn take_due(&self, most: usize) -> Vec<CallbackDelivery> {
         let now = self.clock.milliseconds();
         let mut kept = self.lock();
-        let due =
-            |delivery: &&CallbackDelivery| delivery.is_due(now) && !kept.in_flight.contains(&delivery.id);
-        let taken: Vec<CallbackDelivery> = kept.all.values().filter(due).take(most).cloned().collect();
-        kept.in_flight.extend(taken.iter().map(|delivery| delivery.id.clone()));
+        let due = |delivery: &&CallbackDelivery| {
+            delivery.is_due(now) && !kept.in_flight.contains(&delivery.id)
+        };
+        let taken: Vec<CallbackDelivery> =
+            kept.all.values().filter(due).take(most).cloned().collect();
+        kept.in_flight
+            .extend(taken.iter().map(|delivery| delivery.id.clone()));
         taken
     }
 
     /// How long until the next one is due.
     fn next_due(&self) -> Option<Duration> {
         let kept = self.lock();
-        let waiting = kept.all.values().filter(|delivery| !kept.in_flight.contains(&delivery.id));
+        let waiting = kept
+            .all
+            .values()
+            .filter(|delivery| !kept.in_flight.contains(&delivery.id));
         let now = self.clock.milliseconds();
-        waiting.filter_map(|delivery| delivery.time_left(now)).min().map(Duration::from_millis)
+        waiting
+            .filter_map(|delivery| delivery.time_left(now))
+            .min()
+            .map(Duration::from_millis)
     }
 
     async fn deliver(self: Arc<Self>, mut delivery: CallbackDelivery) {
@@ -195,12 +229,17 @@ impl CallbackDesk {
         if !self.lock().all.contains_key(&delivery.id) {
             return Ok(());
         }
-        self.lock().all.insert(delivery.id.clone(), delivery.clone());
+        self.lock()
+            .all
+            .insert(delivery.id.clone(), delivery.clone());
         self.outbox.put(&delivery.id, &delivery)
     }
 
     async fn attempt(&self, delivery: &CallbackDelivery) -> Result<(), DeliveryFailure> {
-        let broken = |fault: String| DeliveryFailure { is_final: true, ..DeliveryFailure::passing(fault) };
+        let broken = |fault: String| DeliveryFailure {
+            is_final: true,
+            ..DeliveryFailure::passing(fault)
+        };
         // The hosts may have changed since the callback was accepted.
         let (url, host) = address::parse_url(&delivery.target.url, &self.settings.hosts)
             .map_err(|fault| broken(format!("the URL cannot be used: {fault}")))?;
@@ -209,12 +248,16 @@ impl CallbackDesk {
         let mut request = Request::post(path)
             .header(header::HOST, authority)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::USER_AGENT, concat!("efface/", env!("CARGO_PKG_VERSION")));
+            .header(
+                header::USER_AGENT,
+                concat!("efface/", env!("CARGO_PKG_VERSION")),
+            );
         match delivery.target.form {
             CallbackForm::StandardWebhook => {
                 let seconds = self.clock.seconds();
                 let signature = self.signer.signature(&delivery.id, seconds, &delivery.body);
-                let signature = signature.map_err(|fault| DeliveryFailure::passing(fault.to_string()))?;
+                let signature =
+                    signature.map_err(|fault| DeliveryFailure::passing(fault.to_string()))?;
                 request = request
                     .header("webhook-id", &delivery.id)
                     .header("webhook-timestamp", seconds)
@@ -224,8 +267,9 @@ impl CallbackDesk {
                 let signer = self.certificate.as_ref();
                 let headers = signer.and_then(|signer| signer.headers(delivery.body.as_bytes()));
                 // The server may have been started without its certificate, which can be put right.
-                let headers = headers
-                    .ok_or_else(|| DeliveryFailure::passing("there is no certificate to sign with"))?;
+                let headers = headers.ok_or_else(|| {
+                    DeliveryFailure::passing("there is no certificate to sign with")
+                })?;
                 for (name, value) in headers {
                     request = request.header(name, value);
                 }
@@ -239,7 +283,10 @@ impl CallbackDesk {
     fn find(&self, id: &str) -> Result<CallbackDelivery, Problem> {
         let found = self.lock().all.get(id).cloned();
         found.ok_or_else(|| {
-            Problem::new(ProblemCode::NotFound, "no callback of that id waits or was given up")
+            Problem::new(
+                ProblemCode::NotFound,
+                "no callback of that id waits or was given up",
+            )
         })
     }
 
@@ -250,5 +297,8 @@ impl CallbackDesk {
 
 fn storage(error: std::io::Error) -> Problem {
     tracing::error!(%error, "the outbox cannot be used");
-    Problem::new(ProblemCode::ModelUnusable, "callbacks cannot be written down; the server's log says why")
+    Problem::new(
+        ProblemCode::ModelUnusable,
+        "callbacks cannot be written down; the server's log says why",
+    )
 }

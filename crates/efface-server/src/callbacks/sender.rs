@@ -45,7 +45,11 @@ impl CallbackSender {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)), allow_private, patience })
+        Ok(Self {
+            tls: TlsConnector::from(Arc::new(config)),
+            allow_private,
+            patience,
+        })
     }
 
     /// Sends a request to the host that it names.
@@ -60,25 +64,31 @@ impl CallbackSender {
         }
     }
 
-    async fn attempt(&self, host: &CallbackHost, request: Request<Body>) -> Result<(), DeliveryFailure> {
+    async fn attempt(
+        &self,
+        host: &CallbackHost,
+        request: Request<Body>,
+    ) -> Result<(), DeliveryFailure> {
         let stream = self.connect(host).await?;
         if !host.is_secure() {
             return exchange(stream, request).await;
         }
         let name = ServerName::try_from(host.name().to_owned());
-        let name =
-            name.map_err(|_| DeliveryFailure::passing("the name of the host is none for a certificate"))?;
+        let name = name.map_err(|_| {
+            DeliveryFailure::passing("the name of the host is none for a certificate")
+        })?;
         let stream = self.tls.connect(name, stream).await;
-        let stream =
-            stream.map_err(|_| DeliveryFailure::passing("no TLS with a certificate of that name"))?;
+        let stream = stream
+            .map_err(|_| DeliveryFailure::passing("no TLS with a certificate of that name"))?;
         exchange(stream, request).await
     }
 
     /// A connection to an address that was looked at: resolving a second time could give another one.
     async fn connect(&self, host: &CallbackHost) -> Result<TcpStream, DeliveryFailure> {
         let found = tokio::net::lookup_host((host.name(), host.port())).await;
-        let found: Vec<SocketAddr> =
-            found.map_err(|_| DeliveryFailure::passing("the name of the host cannot be resolved"))?.collect();
+        let found: Vec<SocketAddr> = found
+            .map_err(|_| DeliveryFailure::passing("the name of the host cannot be resolved"))?
+            .collect();
         if !self.allow_private && found.iter().any(|address| !is_public(address.ip())) {
             return Err(DeliveryFailure::passing(
                 "the host resolves to a private address, which is not allowed",
@@ -101,7 +111,10 @@ async fn exchange(
     let broken = |_: hyper::Error| DeliveryFailure::passing("the connection broke");
     let mut builder = http1::Builder::new();
     builder.max_buf_size(ANSWER_BYTES);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let (mut sender, connection) = builder
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
     let connection = tokio::spawn(connection);
     let answer = sender.send_request(request).await;
     // The rest of the answer is of no interest, however long it is.
@@ -111,10 +124,15 @@ async fn exchange(
     if status.is_success() {
         return Ok(());
     }
-    let after = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let after = answer
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok());
     Err(DeliveryFailure {
         reason: format!("status {}", status.as_u16()),
-        retry_after: after.and_then(|text| text.parse().ok()).map(Duration::from_secs),
+        retry_after: after
+            .and_then(|text| text.parse().ok())
+            .map(Duration::from_secs),
         is_final: status == StatusCode::GONE,
     })
 }

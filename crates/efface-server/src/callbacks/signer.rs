@@ -67,7 +67,9 @@ mod tests {
         let again = CallbackSigner::open(&path).unwrap();
         assert_eq!(signer.public_key(), again.public_key());
         let header = again.signature("msg_1", 7, "{}").unwrap();
-        let bytes = BASE64.decode(header.strip_prefix("v1a,").unwrap().as_bytes()).unwrap();
+        let bytes = BASE64
+            .decode(header.strip_prefix("v1a,").unwrap().as_bytes())
+            .unwrap();
         let signature = efface_receipt::Signature(bytes.try_into().unwrap());
         let key = signer.key.public();
         assert!(key.verifies(b"msg_1.7.{}", &signature));

@@ -19,14 +19,20 @@ impl ErasureEvent<'_> {
     /// The event's name. A request that no model could do has failed.
     fn name(&self) -> &'static str {
         match self {
-            Self::Done(answers) if answers.iter().any(|model| model.answer.is_ok()) => "erasure.done",
+            Self::Done(answers) if answers.iter().any(|model| model.answer.is_ok()) => {
+                "erasure.done"
+            }
             Self::Done(_) => "erasure.failed",
             Self::Withdrawn => "erasure.withdrawn",
         }
     }
 
     /// The callbacks that tell it to everyone who asked for that.
-    pub(crate) fn deliveries(&self, order: &ErasureOrder, clock: &ServiceClock) -> Vec<CallbackDelivery> {
+    pub(crate) fn deliveries(
+        &self,
+        order: &ErasureOrder,
+        clock: &ServiceClock,
+    ) -> Vec<CallbackDelivery> {
         let now = clock.milliseconds();
         let name = self.name();
         let told = order.callbacks.iter().map(|target| {
@@ -42,10 +48,17 @@ impl ErasureEvent<'_> {
     /// The status callback of OpenDSR, which knows no failure: a request that no model could do ends as cancelled.
     fn opendsr(&self, order: &ErasureOrder, url: &str, now: u64) -> Value {
         let done: Vec<_> = match self {
-            Self::Done(answers) => answers.iter().filter_map(|model| model.answer.as_ref().ok()).collect(),
+            Self::Done(answers) => answers
+                .iter()
+                .filter_map(|model| model.answer.as_ref().ok())
+                .collect(),
             Self::Withdrawn => Vec::new(),
         };
-        let status = if done.is_empty() { "cancelled" } else { "completed" };
+        let status = if done.is_empty() {
+            "cancelled"
+        } else {
+            "completed"
+        };
         json!({
             "controller_id": order.asked_by,
             "expected_completion_time": time(now),
@@ -78,5 +91,7 @@ fn of_model(ModelAnswer { model, answer }: &ModelAnswer) -> Value {
 }
 
 fn time(milliseconds: u64) -> Option<Time> {
-    i64::try_from(milliseconds).ok().and_then(Time::from_unix_milliseconds)
+    i64::try_from(milliseconds)
+        .ok()
+        .and_then(Time::from_unix_milliseconds)
 }

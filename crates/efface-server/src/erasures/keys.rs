@@ -39,7 +39,11 @@ impl KeyClaim {
             Problem::new(ProblemCode::KeyReused, detail)
         };
         let mut keys = state.open.keys.lock();
-        if state.open.identity(&order.id).is_some_and(|waiting| waiting != identity) {
+        if state
+            .open
+            .identity(&order.id)
+            .is_some_and(|waiting| waiting != identity)
+        {
             return Err(reused());
         }
         match keys.entry(order.id.clone()) {
@@ -54,7 +58,10 @@ impl KeyClaim {
                 *count += 1;
             }
         }
-        Ok(Self { state: state.clone(), id: order.id.clone() })
+        Ok(Self {
+            state: state.clone(),
+            id: order.id.clone(),
+        })
     }
 }
 

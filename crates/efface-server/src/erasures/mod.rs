@@ -69,7 +69,9 @@ impl OpenErasures {
 
     /// Where a request stands, and which models it is about.
     pub(crate) fn find(&self, id: &str) -> Option<(OpenState, ErasureTarget)> {
-        self.lock().get(id).map(|(state, order)| (state.clone(), order.target.clone()))
+        self.lock()
+            .get(id)
+            .map(|(state, order)| (state.clone(), order.target.clone()))
     }
 
     fn identity(&self, id: &str) -> Option<RequestIdentity> {
@@ -145,11 +147,17 @@ async fn run(
         let mut left = None;
         if is_written {
             // Whoever hears of a failure at once need not be called.
-            let is_done =
-                outcome.as_ref().is_ok_and(|answers| answers.iter().any(|model| model.answer.is_ok()));
-            let event = if is_done { outcome.as_deref().ok().map(ErasureEvent::Done) } else { None };
-            let deliveries =
-                event.map_or_else(Vec::new, |event| event.deliveries(&order, &state.settings.clock));
+            let is_done = outcome
+                .as_ref()
+                .is_ok_and(|answers| answers.iter().any(|model| model.answer.is_ok()));
+            let event = if is_done {
+                outcome.as_deref().ok().map(ErasureEvent::Done)
+            } else {
+                None
+            };
+            let deliveries = event.map_or_else(Vec::new, |event| {
+                event.deliveries(&order, &state.settings.clock)
+            });
             left = conclude(&state, &order.id, deliveries).await.err();
         }
         let _ = tell.send(outcome.map(Submitted::Done));
@@ -170,7 +178,9 @@ pub(crate) async fn hold_for_approval(
     if let Some(open) = state.open.state(&order.id) {
         return Ok(Submitted::Accepted(open));
     }
-    let waits = OpenState::AwaitingApproval { asked_by: order.asked_by.clone() };
+    let waits = OpenState::AwaitingApproval {
+        asked_by: order.asked_by.clone(),
+    };
     write_down(state, waits.clone(), order).await?;
     Ok(Submitted::Accepted(waits))
 }
@@ -185,7 +195,10 @@ pub(crate) async fn approve(
     let turn = state.open.turn.lock().await;
     let found = state.open.lock().get(id).cloned();
     let Some((OpenState::AwaitingApproval { asked_by }, mut order)) = found else {
-        return Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits for approval"));
+        return Err(Problem::new(
+            ProblemCode::NotFound,
+            "no erasure of that id waits for approval",
+        ));
     };
     if approver.is_anyone() || asked_by == approver.id() {
         let detail = "whoever asked for an erasure cannot approve it";
@@ -205,13 +218,22 @@ pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), 
     match found {
         Some((OpenState::AwaitingApproval { .. }, order)) => {
             let deliveries = ErasureEvent::Withdrawn.deliveries(&order, &state.settings.clock);
-            let failed = |_| Problem::new(ProblemCode::ModelUnusable, "callbacks cannot be written down");
+            let failed = |_| {
+                Problem::new(
+                    ProblemCode::ModelUnusable,
+                    "callbacks cannot be written down",
+                )
+            };
             conclude(state, id, deliveries).await.map_err(failed)
         }
-        Some((OpenState::Running, _)) => {
-            Err(Problem::new(ProblemCode::Refused, "the erasure has begun and cannot be taken back"))
-        }
-        None => Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits")),
+        Some((OpenState::Running, _)) => Err(Problem::new(
+            ProblemCode::Refused,
+            "the erasure has begun and cannot be taken back",
+        )),
+        None => Err(Problem::new(
+            ProblemCode::NotFound,
+            "no erasure of that id waits",
+        )),
     }
 }
 
@@ -223,7 +245,9 @@ pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> 
     let count = orders.len();
     for order in orders {
         if order.needs_approval && order.approved_by.is_none() {
-            let waits = OpenState::AwaitingApproval { asked_by: order.asked_by.clone() };
+            let waits = OpenState::AwaitingApproval {
+                asked_by: order.asked_by.clone(),
+            };
             state.open.put(waits, order);
         } else {
             state.open.put(OpenState::Running, order.clone());
@@ -235,7 +259,10 @@ pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> 
 }
 
 /// What the logs say of a request, model by model; empty for a request that no log knows.
-pub(crate) fn look_up(models: &[Arc<ServedModel>], id: &str) -> Vec<(String, efface_receipt::Receipt)> {
+pub(crate) fn look_up(
+    models: &[Arc<ServedModel>],
+    id: &str,
+) -> Vec<(String, efface_receipt::Receipt)> {
     let mut found = Vec::new();
     for model in models {
         // A request about several persons has a receipt for each.
@@ -244,12 +271,20 @@ pub(crate) fn look_up(models: &[Arc<ServedModel>], id: &str) -> Vec<(String, eff
                 let query = ReceiptQuery::Request(order::part_name(id, at));
                 let places = engine.find_receipts(&query).unwrap_or_default();
                 let bundle = |place: &u64| engine.bundle(&place.to_string()).ok();
-                places.iter().filter_map(bundle).map(|bundle| bundle.signed.receipt).collect::<Vec<_>>()
+                places
+                    .iter()
+                    .filter_map(bundle)
+                    .map(|bundle| bundle.signed.receipt)
+                    .collect::<Vec<_>>()
             });
             if receipts.is_empty() {
                 break;
             }
-            found.extend(receipts.into_iter().map(|receipt| (model.name().to_owned(), receipt)));
+            found.extend(
+                receipts
+                    .into_iter()
+                    .map(|receipt| (model.name().to_owned(), receipt)),
+            );
         }
     }
     found
@@ -270,7 +305,8 @@ async fn finish(
     loop {
         match &outcome {
             Ok(answers) if !answers.iter().any(ModelAnswer::is_passing) => {
-                let deliveries = ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
+                let deliveries =
+                    ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
                 return conclude_later(state, &order.id, deliveries).await;
             }
             // Models that are gone cannot answer; the request stays written down for the day they come back.
@@ -292,7 +328,11 @@ async fn conclude(
         && !deliveries.is_empty()
     {
         let kept = deliveries.clone();
-        let put = move || deliveries.into_iter().try_for_each(|delivery| desk.put(delivery));
+        let put = move || {
+            deliveries
+                .into_iter()
+                .try_for_each(|delivery| desk.put(delivery))
+        };
         match state.settings.work.run(put).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -307,7 +347,11 @@ async fn conclude(
 }
 
 /// The same, until it succeeds.
-async fn conclude_later(state: &Arc<ServiceState>, id: &str, mut deliveries: Vec<CallbackDelivery>) {
+async fn conclude_later(
+    state: &Arc<ServiceState>,
+    id: &str,
+    mut deliveries: Vec<CallbackDelivery>,
+) {
     while let Err(left) = conclude(state, id, deliveries).await {
         deliveries = left;
         state.settings.work.pause(RETRY).await;
@@ -315,7 +359,10 @@ async fn conclude_later(state: &Arc<ServiceState>, id: &str, mut deliveries: Vec
 }
 
 /// Sends a request to its models and gathers their answers.
-async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<ModelAnswer>, Problem> {
+async fn execute(
+    state: &Arc<ServiceState>,
+    order: &ErasureOrder,
+) -> Result<Vec<ModelAnswer>, Problem> {
     let models = match &order.target {
         ErasureTarget::Model(name) => vec![state.models.find(name)?],
         ErasureTarget::AllModels => state.models.all(),
@@ -329,7 +376,11 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
         };
         match order.requests_for(&model) {
             Ok(requests) => {
-                waiting.extend(requests.into_iter().map(|request| (model.name().to_owned(), send(request))));
+                waiting.extend(
+                    requests
+                        .into_iter()
+                        .map(|request| (model.name().to_owned(), send(request))),
+                );
             }
             Err(problem) => waiting.push((model.name().to_owned(), Err(problem))),
         }
@@ -337,7 +388,10 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
     let mut answers = Vec::with_capacity(waiting.len());
     for (model, sent) in waiting {
         let answer = match sent {
-            Ok(reply) => reply.await.map_err(lost).and_then(|report| report.map_err(Problem::from)),
+            Ok(reply) => reply
+                .await
+                .map_err(lost)
+                .and_then(|report| report.map_err(Problem::from)),
             Err(problem) => Err(problem),
         };
         answers.push(ModelAnswer { model, answer });
@@ -345,10 +399,18 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
     Ok(answers)
 }
 
-async fn write_down(state: &Arc<ServiceState>, open: OpenState, order: ErasureOrder) -> Result<(), Problem> {
+async fn write_down(
+    state: &Arc<ServiceState>,
+    open: OpenState,
+    order: ErasureOrder,
+) -> Result<(), Problem> {
     let inbox = state.inbox.clone();
     let kept = order.clone();
-    let written = state.settings.work.run(move || inbox.put(&kept.id, &kept)).await;
+    let written = state
+        .settings
+        .work
+        .run(move || inbox.put(&kept.id, &kept))
+        .await;
     written.map_err(lost)?.map_err(storage)?;
     state.open.put(open, order);
     Ok(())
@@ -366,10 +428,16 @@ async fn strike_out(state: &Arc<ServiceState>, id: &str) {
 }
 
 fn lost<E>(_: E) -> Problem {
-    Problem::new(ProblemCode::Internal, "the thread that does this has stopped")
+    Problem::new(
+        ProblemCode::Internal,
+        "the thread that does this has stopped",
+    )
 }
 
 fn storage(error: std::io::Error) -> Problem {
     tracing::error!(%error, "the inbox cannot be used");
-    Problem::new(ProblemCode::ModelUnusable, "requests cannot be written down; the server's log says why")
+    Problem::new(
+        ProblemCode::ModelUnusable,
+        "requests cannot be written down; the server's log says why",
+    )
 }

@@ -59,7 +59,10 @@ impl ErasureOrder {
                 ("rows", ids)
             }
             RowChoice::Subject(person) => ("subject", vec![person.trim()]),
-            RowChoice::Subjects(people) => ("subjects", people.iter().map(|person| person.trim()).collect()),
+            RowChoice::Subjects(people) => (
+                "subjects",
+                people.iter().map(|person| person.trim()).collect(),
+            ),
         };
         let asked = serde_json::to_vec(&(&self.target, names, &self.method, self.allow_missing));
         // These types have a form in JSON; without one no two requests would be the same but those without.
@@ -69,7 +72,9 @@ impl ErasureOrder {
     /// The requests as the engine of a model takes them: one, or one for each person.
     pub(crate) fn requests_for(&self, model: &ServedModel) -> Result<Vec<ForgetRequest>, Problem> {
         let values = match &self.rows {
-            RowChoice::Rows(ids) => return Ok(vec![self.request(0, RowSelection::Ids(ids.clone()))]),
+            RowChoice::Rows(ids) => {
+                return Ok(vec![self.request(0, RowSelection::Ids(ids.clone()))]);
+            }
             RowChoice::Subject(value) => std::slice::from_ref(value),
             RowChoice::Subjects(values) => values,
         };
@@ -78,7 +83,13 @@ impl ErasureOrder {
             return Err(Problem::new(ProblemCode::InvalidRequest, detail));
         };
         let person = |(at, value): (usize, &String)| {
-            self.request(at, RowSelection::Subject { column: column.clone(), value: value.clone() })
+            self.request(
+                at,
+                RowSelection::Subject {
+                    column: column.clone(),
+                    value: value.clone(),
+                },
+            )
         };
         Ok(values.iter().enumerate().map(person).collect())
     }
@@ -96,5 +107,9 @@ impl ErasureOrder {
 
 /// What the log calls a part of a request: the first has its name, the others a number behind it, after a sign that no key has.
 pub(crate) fn part_name(id: &str, at: usize) -> String {
-    if at == 0 { id.to_owned() } else { format!("{id}/{}", at + 1) }
+    if at == 0 {
+        id.to_owned()
+    } else {
+        format!("{id}/{}", at + 1)
+    }
 }

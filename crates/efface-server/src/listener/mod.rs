@@ -59,8 +59,12 @@ pub(crate) async fn serve(
         };
         // Answers are small and are sent at once.
         let _ = stream.set_nodelay(true);
-        let conversation =
-            Conversation { router: router.clone(), watcher: graceful.watcher(), patience, place };
+        let conversation = Conversation {
+            router: router.clone(),
+            watcher: graceful.watcher(),
+            patience,
+            place,
+        };
         match tls.clone() {
             // Without TLS nothing says that a client speaks HTTP/2, and waiting to find out would have no end.
             None => {
@@ -80,7 +84,10 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("some requests were not finished in time");
     }
 }
@@ -97,9 +104,16 @@ struct Conversation {
 
 impl Conversation {
     async fn in_http1(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { router, watcher, patience, place } = self;
+        let Self {
+            router,
+            watcher,
+            patience,
+            place,
+        } = self;
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(patience);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience);
         // A buffer as large would not do: what came in one read may be larger than it.
         builder.max_header_size(HEAD_BYTES);
         let stream = TokioIo::new(StallGuard::new(stream, patience));
@@ -109,7 +123,12 @@ impl Conversation {
     }
 
     async fn in_http2(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { router, watcher, patience, place } = self;
+        let Self {
+            router,
+            watcher,
+            patience,
+            place,
+        } = self;
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())

@@ -36,7 +36,13 @@ impl ModelRegistry {
         metrics: Arc<ServiceMetrics>,
         work: WorkPlace,
     ) -> Self {
-        Self { folder: folder.to_owned(), access, metrics, work, models: RwLock::default() }
+        Self {
+            folder: folder.to_owned(),
+            access,
+            metrics,
+            work,
+            models: RwLock::default(),
+        }
     }
 
     /// Brings the list up to date with the folder: new files are opened, files that are gone are let go, files that another
@@ -45,8 +51,14 @@ impl ModelRegistry {
         let mut found = BTreeMap::new();
         for entry in std::fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-            let is_model = path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file();
+            let name = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .map(str::to_owned);
+            let is_model = path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION)
+                && path.is_file();
             if let (true, Some(name)) = (is_model, name) {
                 found.insert(name, path);
             }
@@ -61,13 +73,15 @@ impl ModelRegistry {
                         faults.push((name, error));
                     }
                 }
-                None => match ServedModel::open(&name, &path, &self.access, &self.metrics, self.work) {
-                    Ok(model) => {
-                        tracing::info!(model = name, "serving");
-                        kept.insert(name, Arc::new(model));
+                None => {
+                    match ServedModel::open(&name, &path, &self.access, &self.metrics, self.work) {
+                        Ok(model) => {
+                            tracing::info!(model = name, "serving");
+                            kept.insert(name, Arc::new(model));
+                        }
+                        Err(error) => faults.push((name, error)),
                     }
-                    Err(error) => faults.push((name, error)),
-                },
+                }
             }
         }
         *self.models.write().unwrap_or_else(PoisonError::into_inner) = kept;
@@ -90,13 +104,17 @@ impl ModelRegistry {
 
     /// Lets all models go; their last changes are finished.
     pub(crate) fn close(&self) {
-        let models = std::mem::take(&mut *self.models.write().unwrap_or_else(PoisonError::into_inner));
+        let models =
+            std::mem::take(&mut *self.models.write().unwrap_or_else(PoisonError::into_inner));
         for model in models.into_values() {
             model.close();
         }
     }
 
     fn all_by_name(&self) -> BTreeMap<String, Arc<ServedModel>> {
-        self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

@@ -15,7 +15,10 @@ const MOST_WAITING: usize = 8192;
 /// The changes of a model that wait, and who makes them.
 pub(super) enum ChangeQueue {
     /// A thread.
-    Thread { orders: Mutex<Option<SyncSender<ChangeOrder>>>, worker: Mutex<Option<JoinHandle<()>>> },
+    Thread {
+        orders: Mutex<Option<SyncSender<ChangeOrder>>>,
+        worker: Mutex<Option<JoinHandle<()>>>,
+    },
     /// The runtime, step by step.
     InTurn(Arc<OrdersInTurn>),
 }
@@ -23,13 +26,19 @@ pub(super) enum ChangeQueue {
 impl ChangeQueue {
     pub(super) fn start(worker: ChangeWorker, work: WorkPlace) -> std::io::Result<Self> {
         if work == WorkPlace::InTurn {
-            let orders = OrdersInTurn { waiting: Mutex::default(), worker: Mutex::new(worker) };
+            let orders = OrdersInTurn {
+                waiting: Mutex::default(),
+                worker: Mutex::new(worker),
+            };
             return Ok(Self::InTurn(Arc::new(orders)));
         }
         let (orders, waiting) = sync_channel(MOST_WAITING);
         let thread = std::thread::Builder::new().name(format!("model {}", worker.name));
         let thread = thread.spawn(move || worker.run(&waiting))?;
-        Ok(Self::Thread { orders: Mutex::new(Some(orders)), worker: Mutex::new(Some(thread)) })
+        Ok(Self::Thread {
+            orders: Mutex::new(Some(orders)),
+            worker: Mutex::new(Some(thread)),
+        })
     }
 
     pub(super) fn order(&self, order: ChangeOrder) -> Result<(), Problem> {
@@ -43,9 +52,10 @@ impl ChangeQueue {
         let stopped = || Problem::new(ProblemCode::Overloaded, "the server is stopping");
         match orders.as_ref().ok_or_else(stopped)?.try_send(order) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => {
-                Err(Problem::new(ProblemCode::Overloaded, "too many changes of this model are waiting"))
-            }
+            Err(TrySendError::Full(_)) => Err(Problem::new(
+                ProblemCode::Overloaded,
+                "too many changes of this model are waiting",
+            )),
             Err(TrySendError::Disconnected(_)) => Err(stopped()),
         }
     }
@@ -53,7 +63,9 @@ impl ChangeQueue {
     /// Whether changes are still made.
     pub(super) fn is_working(&self) -> bool {
         match self {
-            Self::Thread { worker, .. } => lock(worker).as_ref().is_some_and(|worker| !worker.is_finished()),
+            Self::Thread { worker, .. } => lock(worker)
+                .as_ref()
+                .is_some_and(|worker| !worker.is_finished()),
             Self::InTurn(_) => true,
         }
     }
@@ -97,7 +109,9 @@ impl OrdersInTurn {
 
     /// Makes the next change, with those that can be made together with it. False where none waits.
     fn work(&self) -> bool {
-        let Some(first) = lock(&self.waiting).pop_front() else { return false };
+        let Some(first) = lock(&self.waiting).pop_front() else {
+            return false;
+        };
         let left = lock(&self.worker).change(first, &mut || lock(&self.waiting).pop_front());
         if let Some(other) = left {
             lock(&self.waiting).push_front(other);

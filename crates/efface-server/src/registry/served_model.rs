@@ -136,12 +136,20 @@ impl ServedModel {
 
     /// The model that predictions use now.
     pub(crate) fn scorer(&self) -> Scorer {
-        self.current.scorer.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .scorer
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// What the file held after the last change.
     pub(crate) fn summary(&self) -> Arc<ModelSummary> {
-        self.current.summary.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .summary
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Asks the file something; blocks, and is to be called where that does no harm.
@@ -173,13 +181,22 @@ impl ServedModel {
     /// Whether the thread that changes the model still runs, and the file of its name is the one that is open. A new fit
     /// puts another file in its place.
     pub(crate) fn is_working(&self) -> bool {
-        let known = self.current.stamp.lock().unwrap_or_else(PoisonError::into_inner).identity;
+        let known = self
+            .current
+            .stamp
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .identity;
         self.changes.is_working() && FileStamp::of(&self.path).identity == known
     }
 
     /// Reads the model again if another process has changed the file.
     pub(crate) fn follow_file(&self) -> Result<(), efface_engine::Error> {
-        let known = *self.current.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self
+            .current
+            .stamp
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if FileStamp::of(&self.path) == known {
             return Ok(());
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use efface_engine::{ChangeReport, Engine, Error, ForgetOptions, ForgetRequest, RecordTable, Silent};
+use efface_engine::{
+    ChangeReport, Engine, Error, ForgetOptions, ForgetRequest, RecordTable, Silent,
+};
 use tokio::sync::oneshot;
 
 use super::served_model::CurrentModel;
@@ -61,7 +63,8 @@ impl ChangeWorker {
                     let mut gathered = 0;
                     let mut last = Instant::now();
                     next = self.change(order, &mut || {
-                        let more = orders.recv_timeout(gathering.saturating_duration_since(Instant::now()));
+                        let more = orders
+                            .recv_timeout(gathering.saturating_duration_since(Instant::now()));
                         gathered += usize::from(more.is_ok());
                         last = Instant::now();
                         more.ok()
@@ -127,13 +130,16 @@ impl ChangeWorker {
     fn erase(&mut self, requests: &Vec<ForgetRequest>, answers: Vec<ChangeAnswer>) {
         let started = Instant::now();
         let reports = self.engine.forget(requests, &ForgetOptions::default());
-        self.metrics.group(&self.name, requests.len(), started.elapsed());
+        self.metrics
+            .group(&self.name, requests.len(), started.elapsed());
         self.finish(answers.into_iter().zip(reports).collect());
     }
 
     /// Lets predictions have the new model, and then answers: after the answer no prediction comes from the old one.
     fn finish(&mut self, answers: Vec<(ChangeAnswer, Result<ChangeReport, Error>)>) {
-        let changed = answers.iter().any(|(_, report)| report.as_ref().is_ok_and(|report| !report.replayed));
+        let changed = answers
+            .iter()
+            .any(|(_, report)| report.as_ref().is_ok_and(|report| !report.replayed));
         if changed && let Err(error) = self.current.replace(&self.engine, &self.path) {
             tracing::error!(model = self.name, %error, "the changed model could not be loaded for predictions");
         }

@@ -16,7 +16,10 @@ impl AbsentTracer {
     /// Says that this build sends nothing.
     pub(crate) fn new(endpoint: &str) -> Result<Self, ServeError> {
         let problem = "this build has no OpenTelemetry; its cargo feature is `otel`".to_owned();
-        Err(ServeError::Collector { endpoint: endpoint.to_owned(), problem })
+        Err(ServeError::Collector {
+            endpoint: endpoint.to_owned(),
+            problem,
+        })
     }
 
     pub(crate) fn begin(&self, _: &Method, _: &str, _: &HeaderMap) -> AbsentSpan {

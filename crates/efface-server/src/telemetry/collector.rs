@@ -30,13 +30,20 @@ impl CollectorClient {
     pub(super) fn new(address: &str) -> Result<Self, String> {
         let url: Uri = address.parse().map_err(|_| "it is no URL".to_owned())?;
         if url.scheme_str() != Some("http") || url.path() != "/" || url.query().is_some() {
-            let form =
-                "it must have the form http://HOST:PORT; a collector beside the server can send on by TLS";
+            let form = "it must have the form http://HOST:PORT; a collector beside the server can send on by TLS";
             return Err(form.into());
         }
-        let host = url.host().ok_or("it names no host")?.trim_matches(['[', ']']).to_owned();
+        let host = url
+            .host()
+            .ok_or("it names no host")?
+            .trim_matches(['[', ']'])
+            .to_owned();
         let runtime = Handle::try_current().map_err(|error| error.to_string())?;
-        Ok(Self { host, port: url.port_u16().unwrap_or(4318), runtime })
+        Ok(Self {
+            host,
+            port: url.port_u16().unwrap_or(4318),
+            runtime,
+        })
     }
 
     async fn exchange(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -45,9 +52,14 @@ impl CollectorClient {
         let connection = tokio::spawn(connection);
         let (mut head, body) = request.into_parts();
         // A server is asked for a path; which server that is stands in a header.
-        head.headers.insert(header::HOST, format!("{}:{}", self.host, self.port).parse()?);
+        head.headers.insert(
+            header::HOST,
+            format!("{}:{}", self.host, self.port).parse()?,
+        );
         head.uri = head.uri.path().parse()?;
-        let answer = sender.send_request(Request::from_parts(head, Full::new(body))).await?;
+        let answer = sender
+            .send_request(Request::from_parts(head, Full::new(body)))
+            .await?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
         connection.abort();
@@ -65,7 +77,9 @@ impl HttpClient for CollectorClient {
         Self: 'call,
     {
         let exchange = self.clone().exchange(request);
-        let sent = self.runtime.spawn(async move { tokio::time::timeout(PATIENCE, exchange).await });
+        let sent = self
+            .runtime
+            .spawn(async move { tokio::time::timeout(PATIENCE, exchange).await });
         Box::pin(async move { sent.await?? })
     }
 }

@@ -41,7 +41,10 @@ impl Extractor for TraceHeaders<'_> {
 impl RequestTracer {
     /// Spans for the collector at this address. Must be called inside a runtime of tokio, which sends them.
     pub(crate) fn new(endpoint: &str) -> Result<Self, ServeError> {
-        let fault = |problem: String| ServeError::Collector { endpoint: endpoint.to_owned(), problem };
+        let fault = |problem: String| ServeError::Collector {
+            endpoint: endpoint.to_owned(),
+            problem,
+        };
         let address = endpoint.trim_end_matches('/');
         let client = CollectorClient::new(address).map_err(fault)?;
         let exporter = SpanExporter::builder()
@@ -54,22 +57,30 @@ impl RequestTracer {
             .with_service_name("efface")
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .build();
-        let provider =
-            SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
-        let tracer = provider.tracer_with_scope(InstrumentationScope::builder("efface-server").build());
-        Ok(Self { provider, tracer, propagator: TraceContextPropagator::new() })
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_resource(resource)
+            .build();
+        let tracer =
+            provider.tracer_with_scope(InstrumentationScope::builder("efface-server").build());
+        Ok(Self {
+            provider,
+            tracer,
+            propagator: TraceContextPropagator::new(),
+        })
     }
 
     /// A span for a request. `path` is the pattern of the path and not the path itself, which may hold names.
     pub(crate) fn begin(&self, method: &Method, path: &str, headers: &HeaderMap) -> RequestSpan {
         let parent = self.propagator.extract(&TraceHeaders(headers));
-        let span =
-            self.tracer.span_builder(format!("{method} {path}")).with_kind(SpanKind::Server).with_attributes(
-                [
-                    KeyValue::new("http.request.method", method.to_string()),
-                    KeyValue::new("http.route", path.to_owned()),
-                ],
-            );
+        let span = self
+            .tracer
+            .span_builder(format!("{method} {path}"))
+            .with_kind(SpanKind::Server)
+            .with_attributes([
+                KeyValue::new("http.request.method", method.to_string()),
+                KeyValue::new("http.route", path.to_owned()),
+            ]);
         RequestSpan(self.tracer.build_with_context(span, &parent))
     }
 
@@ -84,7 +95,10 @@ impl RequestTracer {
 impl RequestSpan {
     /// The request was answered.
     pub(crate) fn end(mut self, status: u16) {
-        self.0.set_attribute(KeyValue::new("http.response.status_code", i64::from(status)));
+        self.0.set_attribute(KeyValue::new(
+            "http.response.status_code",
+            i64::from(status),
+        ));
         if status >= 500 {
             self.0.set_status(Status::error(""));
         }

@@ -30,7 +30,13 @@ pub(crate) fn fit_houses(folder: &Path, name: &str, rows: usize) {
     request.targets = vec!["price".into()];
     request.id = Some("house".into());
     request.subject = Some("owner".into());
-    fit(&request, &folder.join(format!("{name}.efface")), false, &Silent).unwrap();
+    fit(
+        &request,
+        &folder.join(format!("{name}.efface")),
+        false,
+        &Silent,
+    )
+    .unwrap();
 }
 
 /// A server over a folder with one model of 40 rows, for everyone.
@@ -77,12 +83,28 @@ pub(crate) async fn ask(router: &Router, request: Request<Body>) -> Asked {
     let response: Response<Body> = router.clone().oneshot(request).await.unwrap();
     let status = response.status();
     let headers = response.headers().clone();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes().to_vec();
-    Asked { status, headers, bytes }
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .unwrap()
+        .to_bytes()
+        .to_vec();
+    Asked {
+        status,
+        headers,
+        bytes,
+    }
 }
 
 pub(crate) async fn get(router: &Router, path: &str, token: Option<&str>) -> Asked {
-    ask(router, with_token(Request::get(path), token).body(Body::empty()).unwrap()).await
+    ask(
+        router,
+        with_token(Request::get(path), token)
+            .body(Body::empty())
+            .unwrap(),
+    )
+    .await
 }
 
 pub(crate) async fn post(
@@ -92,14 +114,18 @@ pub(crate) async fn post(
     key: Option<&str>,
     token: Option<&str>,
 ) -> Asked {
-    let mut request = with_token(Request::post(path), token).header(header::CONTENT_TYPE, "application/json");
+    let mut request =
+        with_token(Request::post(path), token).header(header::CONTENT_TYPE, "application/json");
     if let Some(key) = key {
         request = request.header("Idempotency-Key", key);
     }
     ask(router, request.body(Body::from(body.to_string())).unwrap()).await
 }
 
-fn with_token(request: axum::http::request::Builder, token: Option<&str>) -> axum::http::request::Builder {
+fn with_token(
+    request: axum::http::request::Builder,
+    token: Option<&str>,
+) -> axum::http::request::Builder {
     match token {
         Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
         None => request,

@@ -17,9 +17,15 @@ pub(crate) struct ReceivedCallback {
 impl ReceivedCallback {
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let named =
-            |line: &&str| line.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(name));
-        self.head.lines().find(named)?.split_once(':').map(|(_, value)| value.trim())
+        let named = |line: &&str| {
+            line.split_once(':')
+                .is_some_and(|(found, _)| found.eq_ignore_ascii_case(name))
+        };
+        self.head
+            .lines()
+            .find(named)?
+            .split_once(':')
+            .map(|(_, value)| value.trim())
     }
 }
 
@@ -44,7 +50,9 @@ impl CallbackReceiver {
         let (tell, came) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             for at in 0.. {
-                let Ok((stream, _)) = listener.accept().await else { return };
+                let Ok((stream, _)) = listener.accept().await else {
+                    return;
+                };
                 let answer = answers[at.min(answers.len() - 1)].clone();
                 let tell = tell.clone();
                 match tls.clone() {
@@ -65,7 +73,10 @@ impl CallbackReceiver {
     }
 
     pub(crate) async fn next(&mut self) -> ReceivedCallback {
-        tokio::time::timeout(Duration::from_secs(20), self.came.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(Duration::from_secs(20), self.came.recv())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// What has come, if anything has.
@@ -89,14 +100,22 @@ async fn answer_one(
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let received = ReceivedCallback { head: head.to_owned(), body: body.to_owned() };
-            let length = received.header("content-length").map_or(0, |length| length.parse().unwrap());
+            let received = ReceivedCallback {
+                head: head.to_owned(),
+                body: body.to_owned(),
+            };
+            let length = received
+                .header("content-length")
+                .map_or(0, |length| length.parse().unwrap());
             if received.body.len() >= length && answer.is_empty() {
                 let _ = stream.read(&mut part).await;
                 return;
             }
             if received.body.len() >= length {
-                stream.write_all(format!("{answer}\r\nContent-Length: 0\r\n\r\n").as_bytes()).await.unwrap();
+                stream
+                    .write_all(format!("{answer}\r\nContent-Length: 0\r\n\r\n").as_bytes())
+                    .await
+                    .unwrap();
                 tell.send(received).unwrap_or_default();
                 return;
             }

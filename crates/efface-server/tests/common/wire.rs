@@ -27,12 +27,19 @@ impl RunningServer {
         let running = tokio::spawn(server.run(async move {
             let _ = stopped.await;
         }));
-        Self { address, stop, running }
+        Self {
+            address,
+            stop,
+            running,
+        }
     }
 
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
-        tokio::time::timeout(LONGEST, self.running).await.unwrap().unwrap();
+        tokio::time::timeout(LONGEST, self.running)
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     /// Sends bytes and reads until the server closes the connection.
@@ -47,8 +54,9 @@ impl RunningServer {
     pub(crate) async fn ask(&self, head: &str, body: impl AsRef<[u8]>) -> String {
         let body = body.as_ref();
         let length = body.len();
-        let head =
-            format!("{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        let head = format!(
+            "{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
         self.send(bytes).await

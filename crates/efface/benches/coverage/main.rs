@@ -19,7 +19,9 @@ use efface::{Dense, Method, Recipe, Result, Ridge, RowId, Rows};
 use world::{LITTLE_RESAMPLING, MarginWorld};
 
 fn main() -> Result<()> {
-    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<usize>().ok());
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|argument| argument.parse::<usize>().ok());
     let Some(audits) = numbers.next() else {
         // `cargo test --benches` and a bare `cargo bench` come here.
         eprintln!("coverage AUDITS [ORACLES …]");
@@ -38,7 +40,9 @@ fn main() -> Result<()> {
                 let found = in_parallel(audits, |seed| world.audit(1 + seed))?;
                 let truth = match lift {
                     0.0 => 0.5,
-                    _ => mean_area(&in_parallel(audits, |seed| world.audit(1 + seed + audits as u64))?),
+                    _ => mean_area(&in_parallel(audits, |seed| {
+                        world.audit(1 + seed + audits as u64)
+                    })?),
                 };
                 println!("| {oracles} | {rows} | {}", line(&found, truth));
             }
@@ -51,7 +55,10 @@ fn main() -> Result<()> {
         let exact: Vec<Attack> = both.iter().map(|(exact, _)| exact.clone()).collect();
         let before: Vec<Attack> = both.into_iter().map(|(_, before)| before).collect();
         println!("| {oracles} | exact | {}", line(&exact, 0.5));
-        println!("| {oracles} | before | {}", line(&before, mean_area(&before)));
+        println!(
+            "| {oracles} | before | {}",
+            line(&before, mean_area(&before))
+        );
     }
     Ok(())
 }
@@ -62,23 +69,59 @@ fn mean_area(found: &[Attack]) -> f64 {
 
 fn line(found: &[Attack], truth: f64) -> String {
     let audits = found.len() as f64;
-    let covered = found.iter().filter(|attack| attack.auc_interval.covers(truth)).count() as f64;
-    let width = found.iter().map(|attack| attack.auc_interval.high - attack.auc_interval.low).sum::<f64>();
-    format!("{audits} | {truth:.3} | {:.1} % | {:.3} |", 100.0 * covered / audits, width / audits)
+    let covered = found
+        .iter()
+        .filter(|attack| attack.auc_interval.covers(truth))
+        .count() as f64;
+    let width = found
+        .iter()
+        .map(|attack| attack.auc_interval.high - attack.auc_interval.low)
+        .sum::<f64>();
+    format!(
+        "{audits} | {truth:.3} | {:.1} % | {:.3} |",
+        100.0 * covered / audits,
+        width / audits
+    )
 }
 
 /// An audit of ridge regression on 120 rows of 12 columns, of which 10 are forgotten: U-LiRA after `exact`, LiRA before.
 fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
-    let problem = LinearProblem { rows: 120, width: 12, seed: 3 }.generate();
+    let problem = LinearProblem {
+        rows: 120,
+        width: 12,
+        seed: 3,
+    }
+    .generate();
     let rows = Rows::new(Dense::new(problem.x, problem.width)?, problem.y, 1)?;
-    let bootstrap = Bootstrap { resamples: LITTLE_RESAMPLING, ..Bootstrap::default() };
-    let trials = Trials { oracles, retained: 10, seed, bootstrap, ..Trials::default() };
+    let bootstrap = Bootstrap {
+        resamples: LITTLE_RESAMPLING,
+        ..Bootstrap::default()
+    };
+    let trials = Trials {
+        oracles,
+        retained: 10,
+        seed,
+        bootstrap,
+        ..Trials::default()
+    };
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
     let recipe = Recipe::new(Ridge::new(0.1));
     let ways = ["exact".parse::<Method>()?];
-    let found = membership_inference(&recipe, Task::Regression, &rows, &gone, &ways, &trials, &|_, _| ())?;
-    let area =
-        |state: &str| found.of(state).map(|exposure| exposure.forgotten.clone()).ok_or(efface::Error::NoRows);
+    let found = membership_inference(
+        &recipe,
+        Task::Regression,
+        &rows,
+        &gone,
+        &ways,
+        &trials,
+        &|_, _| (),
+    )?;
+    let area = |state: &str| {
+        found
+            .of(state)
+            .map(|exposure| exposure.forgotten.clone())
+            .ok_or(efface::Error::NoRows)
+    };
     Ok((area("exact")?, area("before")?))
 }
 
@@ -89,13 +132,22 @@ fn in_parallel<T: Send>(audits: usize, run: impl Fn(u64) -> Result<T> + Sync) ->
     let parts: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
         let part = |from: usize| {
             let run = &run;
-            scope.spawn(move || (from..audits.min(from + share)).map(|seed| run(seed as u64)).collect())
+            scope.spawn(move || {
+                (from..audits.min(from + share))
+                    .map(|seed| run(seed as u64))
+                    .collect()
+            })
         };
         let handles: Vec<_> = (0..audits).step_by(share).map(part).collect();
         let join = |handle: std::thread::ScopedJoinHandle<'_, Result<Vec<T>>>| {
-            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            handle
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         handles.into_iter().map(join).collect()
     });
-    parts.into_iter().collect::<Result<Vec<Vec<T>>>>().map(|parts| parts.into_iter().flatten().collect())
+    parts
+        .into_iter()
+        .collect::<Result<Vec<Vec<T>>>>()
+        .map(|parts| parts.into_iter().flatten().collect())
 }

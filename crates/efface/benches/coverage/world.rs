@@ -24,8 +24,15 @@ impl MarginWorld {
         let mut rng = seeded(rows as u64);
         let means = normals(&mut rng, rows);
         let loads = (0..rows).map(|_| unit(&normals(&mut rng, 3))).collect();
-        let lifts = (0..rows).map(|_| lift * (0.5 + rng.random::<f64>())).collect();
-        Self { oracles, means, loads, lifts }
+        let lifts = (0..rows)
+            .map(|_| lift * (0.5 + rng.random::<f64>()))
+            .collect();
+        Self {
+            oracles,
+            means,
+            loads,
+            lifts,
+        }
     }
 
     /// One audit: pairs of models that have opposite halves of the rows, and whose factors are correlated by −0.3.
@@ -41,14 +48,20 @@ impl MarginWorld {
             let shared = normals(&mut rng, 3);
             for sign in [1.0, -1.0] {
                 let mut members = vec![sign < 0.0; rows];
-                order[..half].iter().for_each(|row| members[*row] = sign > 0.0);
+                order[..half]
+                    .iter()
+                    .for_each(|row| members[*row] = sign > 0.0);
                 let own = normals(&mut rng, 3);
                 let factors: Vec<f64> = (shared.iter().zip(&own))
                     .map(|(shared, own)| 0.3f64.sqrt() * sign * shared + 0.7f64.sqrt() * own)
                     .collect();
                 let noise = normals(&mut rng, rows);
                 let margin = |row: usize| {
-                    let common: f64 = self.loads[row].iter().zip(&factors).map(|(load, f)| load * f).sum();
+                    let common: f64 = self.loads[row]
+                        .iter()
+                        .zip(&factors)
+                        .map(|(load, f)| load * f)
+                        .sum();
                     let lift = if members[row] { self.lifts[row] } else { 0.0 };
                     self.means[row] + 0.5f64.sqrt() * (common + noise[row]) + lift
                 };
@@ -57,7 +70,11 @@ impl MarginWorld {
             }
         }
         let views: Vec<&[f64]> = margins.iter().map(Vec::as_slice).collect();
-        let settings = Bootstrap { resamples: LITTLE_RESAMPLING, seed, ..Bootstrap::default() };
+        let settings = Bootstrap {
+            resamples: LITTLE_RESAMPLING,
+            seed,
+            ..Bootstrap::default()
+        };
         likelihood_ratio(&views, &inside, &settings)
     }
 }

@@ -56,7 +56,11 @@ impl Chart {
         svg.push(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {CARD_WIDTH} {height}\" role=\"img\">"
         ));
-        svg.push(format!("<title>{}</title><desc>{}</desc>", self.title, self.sentence()));
+        svg.push(format!(
+            "<title>{}</title><desc>{}</desc>",
+            self.title,
+            self.sentence()
+        ));
         svg.push(format!("<style>{STYLE}</style>"));
         svg.push(format!(
             "<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>",
@@ -65,9 +69,16 @@ impl Chart {
         ));
         svg.text(24.0, 36.0, "title", &self.title);
         svg.legend(24.0, 60.0);
-        svg.heading(TIME_START, "time to forget", "logarithmic; × faster than retraining");
+        svg.heading(
+            TIME_START,
+            "time to forget",
+            "logarithmic; × faster than retraining",
+        );
         svg.heading(LEFT_START, "what is left", "of the way to retraining");
-        let longest = self.lines().map(|line| line.seconds).fold(SHORTEST * 10.0, f64::max);
+        let longest = self
+            .lines()
+            .map(|line| line.seconds)
+            .fold(SHORTEST * 10.0, f64::max);
         let mut y = 108.0;
         for group in &self.groups {
             svg.push(format!(
@@ -107,7 +118,8 @@ impl Chart {
 
     /// The numbers of the picture as a table.
     pub(crate) fn markdown(&self) -> String {
-        let mut page = String::from("| model | method | claim | time | × faster | left | bound |\n");
+        let mut page =
+            String::from("| model | method | claim | time | × faster | left | bound |\n");
         page.push_str("|---|---|---|---|---|---|---|\n");
         for group in &self.groups {
             for line in &group.lines {
@@ -150,7 +162,9 @@ impl Drawing {
     }
 
     fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
-        self.push(format!("<text class=\"{class}\" x=\"{x:.0}\" y=\"{y:.0}\">{text}</text>"));
+        self.push(format!(
+            "<text class=\"{class}\" x=\"{x:.0}\" y=\"{y:.0}\">{text}</text>"
+        ));
     }
 
     /// The heading of a column: what it shows, and how in a softer tone.
@@ -182,7 +196,11 @@ impl Drawing {
 
     /// One line: name, bar of time, bar of what is left.
     fn method(&mut self, line: &MethodLine, retraining: f64, longest: f64, y: f64) {
-        let class = if line.method == "retrain" { "retrain" } else { &line.claim };
+        let class = if line.method == "retrain" {
+            "retrain"
+        } else {
+            &line.claim
+        };
         let base = y + 17.0;
         self.text(36.0, base, "name", &line.method);
         let share = (line.seconds / SHORTEST).max(1.0).ln() / (longest / SHORTEST).ln();
@@ -212,7 +230,11 @@ fn time(seconds: f64) -> String {
 }
 
 fn faster(ratio: f64) -> String {
-    if ratio < 9.95 { format!("{ratio:.1}×") } else { format!("{ratio:.0}×") }
+    if ratio < 9.95 {
+        format!("{ratio:.1}×")
+    } else {
+        format!("{ratio:.0}×")
+    }
 }
 
 fn percent(share: f64) -> String {

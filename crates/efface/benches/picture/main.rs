@@ -4,13 +4,18 @@
 //! generated. What is left is the distance to retraining as a share of the distance that forgetting has to go,
 //! ‖θ′ − θ^{\D}‖/‖θ − θ^{\D}‖: 0 is the retrained model, 1 is a model that has not moved.
 
-#![allow(clippy::expect_used, reason = "a benchmark that cannot go on should stop and say where")]
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot go on should stop and say where"
+)]
 
 mod chart;
 
 use std::time::Instant;
 
-use efface::methods::{Auto, Exact, Influence, Newton, ProjectionResidual, Retrain, Summation, WarmStart};
+use efface::methods::{
+    Auto, Exact, Influence, Newton, ProjectionResidual, Retrain, Summation, WarmStart,
+};
 use efface::synthetic::LinearProblem;
 use efface::{Dense, Fit, Forget, Logistic, LogisticModel, Ridge, RidgeModel, RowId, Rows};
 use faer::Mat;
@@ -27,22 +32,37 @@ const LAMBDA: f64 = 1.0;
 const THREADS: usize = 1;
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
     let Some(file) = args.first() else {
         // `cargo test --benches` and a bare `cargo bench` come here.
         eprintln!("picture FILE: writes the picture of the first page");
         return;
     };
     let rows = rows();
-    let chart = Chart { title: TITLE.into(), groups: vec![ridge(&rows), logistic(&rows)] };
+    let chart = Chart {
+        title: TITLE.into(),
+        groups: vec![ridge(&rows), logistic(&rows)],
+    };
     std::fs::write(file, chart.svg()).expect("the file can be written");
     print!("{}", chart.markdown());
 }
 
 /// Generated rows whose class, 1 or −1, follows a linear score with noise.
 fn rows() -> Rows {
-    let data = LinearProblem { rows: ROWS, width: WIDTH, seed: 7 }.generate();
-    let classes = data.y.iter().map(|&y| if y > 0.0 { 1.0 } else { -1.0 }).collect();
+    let data = LinearProblem {
+        rows: ROWS,
+        width: WIDTH,
+        seed: 7,
+    }
+    .generate();
+    let classes = data
+        .y
+        .iter()
+        .map(|&y| if y > 0.0 { 1.0 } else { -1.0 })
+        .collect();
     Rows::new(Dense::new(data.x, WIDTH).expect("row-major"), classes, 1).expect("finite")
 }
 
@@ -56,7 +76,10 @@ fn ridge(rows: &Rows) -> MethodGroup {
     ];
     let model = Ridge::new(LAMBDA).threads(THREADS).fit(rows).expect("fits");
     let parameters = |model: &RidgeModel| model.parameters().0;
-    MethodGroup { name: "ridge".into(), lines: measure(&methods, &model, rows, parameters) }
+    MethodGroup {
+        name: "ridge".into(),
+        lines: measure(&methods, &model, rows, parameters),
+    }
 }
 
 fn logistic(rows: &Rows) -> MethodGroup {
@@ -68,9 +91,15 @@ fn logistic(rows: &Rows) -> MethodGroup {
         (&Influence, "influence"),
         (&ProjectionResidual::default(), "projection_residual"),
     ];
-    let model = Logistic::new(LAMBDA).threads(THREADS).fit(rows).expect("fits");
+    let model = Logistic::new(LAMBDA)
+        .threads(THREADS)
+        .fit(rows)
+        .expect("fits");
     let parameters = |model: &LogisticModel| model.parameters().0;
-    MethodGroup { name: "logistic regression".into(), lines: measure(&methods, &model, rows, parameters) }
+    MethodGroup {
+        name: "logistic regression".into(),
+        lines: measure(&methods, &model, rows, parameters),
+    }
 }
 
 /// One line for each method: the mean time, what was claimed, and the share of the way that is left. The first method
@@ -82,10 +111,17 @@ fn measure<M>(
     parameters: impl Fn(&M) -> Mat<f64>,
 ) -> Vec<MethodLine> {
     // Rows from all over the table: 7,919 is a prime that does not divide the number of rows.
-    let gone: Vec<RowId> = (0..FORGOTTEN).map(|i| RowId((i * 7919 % ROWS) as u64)).collect();
+    let gone: Vec<RowId> = (0..FORGOTTEN)
+        .map(|i| RowId((i * 7919 % ROWS) as u64))
+        .collect();
     let before = parameters(model);
     let (retraining, _) = methods.first().expect("retraining is the first");
-    let retrained = parameters(&retraining.forget(model, rows, &gone).expect("forgets").model);
+    let retrained = parameters(
+        &retraining
+            .forget(model, rows, &gone)
+            .expect("forgets")
+            .model,
+    );
     let way = (&before - &retrained).norm_l2();
     let mut lines = Vec::new();
     for (method, name) in methods {
@@ -119,7 +155,10 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start() -> Self {
-        Self { begin: Instant::now(), processor: processor_seconds() }
+        Self {
+            begin: Instant::now(),
+            processor: processor_seconds(),
+        }
     }
 
     fn seconds(&self) -> f64 {

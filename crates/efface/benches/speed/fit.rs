@@ -20,7 +20,11 @@ pub(crate) fn run(arguments: &BenchArguments) {
     for threads in arguments.threads() {
         let mut square = Mat::<f64>::zeros(width, width);
         let xt = MatRef::from_column_major_slice(&x, width, rows);
-        let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
+        let par = if threads == 1 {
+            Par::Seq
+        } else {
+            Par::rayon(threads)
+        };
         let product = median(threads, || {
             let lower = BlockStructure::TriangularLower;
             let full = BlockStructure::Rectangular;

@@ -30,15 +30,18 @@ impl FormCost {
         let fit = watch.seconds();
         let chosen = model.form();
         let state = model.to_state().ok()?;
-        let bytes =
-            8.0 * (state.a.len() + state.a_low.len() + state.factor.len() + 4 * state.theta.len()) as f64;
+        let bytes = 8.0
+            * (state.a.len() + state.a_low.len() + state.factor.len() + 4 * state.theta.len())
+                as f64;
         let times = (0..3).map(|i| {
             // A command of the iterative form reads all rows, and of the others only those that leave.
             let beforehand = (chosen != Form::Iterative).then(|| rows.clone());
             let watch = RequestWatch::start(threads);
             let read = RidgeModel::from_state_with_rows(&state, rows).ok()?;
             let mut fitted = Fitted::of(read, beforehand.unwrap_or_else(|| rows.clone()));
-            fitted.forget(&Auto::default() as &dyn Forget<RidgeModel>, &[RowId(i * 7)]).ok()?;
+            fitted
+                .forget(&Auto::default() as &dyn Forget<RidgeModel>, &[RowId(i * 7)])
+                .ok()?;
             fitted.settle().ok()?;
             fitted.model().to_state().ok()?;
             Some(watch.seconds())
@@ -48,9 +51,19 @@ impl FormCost {
             let count = row.features.entries().len();
             count * if rows.is_sparse() { 12 } else { 8 }
         };
-        let read = if chosen == Form::Iterative { rows.iter().map(row_bytes).sum::<usize>() } else { 0 };
+        let read = if chosen == Form::Iterative {
+            rows.iter().map(row_bytes).sum::<usize>()
+        } else {
+            0
+        };
         let moved = 2.0 * bytes + read as f64;
-        Some(Self { form: chosen, fit, command: TimeSummary::of(times?).p50, bytes, moved })
+        Some(Self {
+            form: chosen,
+            fit,
+            command: TimeSummary::of(times?).p50,
+            bytes,
+            moved,
+        })
     }
 
     /// A fit and a request with what it reads and writes.
@@ -81,12 +94,24 @@ const TABLES: [(&str, LazyTable); 11] = [
     ("dense wide, correlated, 500 × 2,500", || {
         GeneratedTable::new(500, 2_500, ColumnKind::Correlated).rows()
     }),
-    ("words, 20,000 × 1,500, 30 a row", || sparse_table(20_000, 1_500, 30)),
-    ("words, 100,000 × 3,000, 20 a row", || sparse_table(100_000, 3_000, 20)),
-    ("words, 3,000 × 4,000, 80 a row", || sparse_table(3_000, 4_000, 80)),
-    ("Reuters' shape, 7,770 × 8,315, 44 a row", || sparse_table(7_770, 8_315, 44)),
-    ("reviews, 10,000 × 10,000, 60 a row", || sparse_table(10_000, 10_000, 60)),
-    ("wide, 20,000 × 100,000, 60 a row", || sparse_table(20_000, 100_000, 60)),
+    ("words, 20,000 × 1,500, 30 a row", || {
+        sparse_table(20_000, 1_500, 30)
+    }),
+    ("words, 100,000 × 3,000, 20 a row", || {
+        sparse_table(100_000, 3_000, 20)
+    }),
+    ("words, 3,000 × 4,000, 80 a row", || {
+        sparse_table(3_000, 4_000, 80)
+    }),
+    ("Reuters' shape, 7,770 × 8,315, 44 a row", || {
+        sparse_table(7_770, 8_315, 44)
+    }),
+    ("reviews, 10,000 × 10,000, 60 a row", || {
+        sparse_table(10_000, 10_000, 60)
+    }),
+    ("wide, 20,000 × 100,000, 60 a row", || {
+        sparse_table(20_000, 100_000, 60)
+    }),
 ];
 
 /// Above this width a d×d matrix takes more memory than a small machine has, so that the factor is not measured beside.
@@ -99,9 +124,9 @@ fn dense(rows: usize, width: usize) -> Rows {
 /// Measures the form that `auto` takes and the other one.
 fn measure_table(table: &mut BenchTable, name: &str, rows: &Rows, threads: usize) {
     let chosen = FormCost::measure(Form::Auto, rows, threads).expect("auto fits");
-    let others = [Form::Factor, Form::Iterative]
-        .into_iter()
-        .filter(|form| *form != chosen.form && (*form == Form::Iterative || rows.width() <= WIDEST_FACTOR));
+    let others = [Form::Factor, Form::Iterative].into_iter().filter(|form| {
+        *form != chosen.form && (*form == Form::Iterative || rows.width() <= WIDEST_FACTOR)
+    });
     let mut best = chosen.total();
     let mut costs = vec![];
     for form in others {

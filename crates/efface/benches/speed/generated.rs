@@ -14,7 +14,11 @@ pub(crate) enum ColumnKind {
 
 impl ColumnKind {
     pub(crate) fn of(name: &str) -> Self {
-        if name == "correlated" { Self::Correlated } else { Self::Independent }
+        if name == "correlated" {
+            Self::Correlated
+        } else {
+            Self::Independent
+        }
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -75,7 +79,13 @@ pub(crate) fn sparse_table(rows: usize, width: usize, words: usize) -> Rows {
         entries.sort_by_key(|entry| entry.0);
         entries.dedup_by_key(|entry| entry.0);
         table.push(&entries).unwrap();
-        y.push(entries.iter().map(|(j, _)| f64::from(j % 7) - 3.0).sum::<f64>() + rng.random::<f64>());
+        y.push(
+            entries
+                .iter()
+                .map(|(j, _)| f64::from(j % 7) - 3.0)
+                .sum::<f64>()
+                + rng.random::<f64>(),
+        );
     }
     Rows::new(table, y, 1).unwrap()
 }

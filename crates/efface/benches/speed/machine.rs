@@ -7,13 +7,23 @@ pub(crate) fn describe() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim()).to_string()
+        line.and_then(|line| line.split_once(':'))
+            .map_or("", |(_, value)| value.trim())
+            .to_string()
     };
     let flags = field("flags");
     let wide = ["avx512f", "avx512_vnni", "amx_tile", "avx2", "fma", "neon"];
-    let has: Vec<&str> = wide.into_iter().filter(|wide| flags.split(' ').any(|flag| flag == *wide)).collect();
+    let has: Vec<&str> = wide
+        .into_iter()
+        .filter(|wide| flags.split(' ').any(|flag| flag == *wide))
+        .collect();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    format!("{}, {} cores, {}", field("model name"), cores, has.join(" "))
+    format!(
+        "{}, {} cores, {}",
+        field("model name"),
+        cores,
+        has.join(" ")
+    )
 }
 
 /// Up to this spread a machine counts as quiet.
@@ -28,7 +38,10 @@ pub(crate) fn spread() -> f64 {
         let start = Instant::now();
         let mut sum = 0.0;
         for _ in 0..50 {
-            sum += std::hint::black_box(&values).iter().map(|x| x * x).sum::<f64>();
+            sum += std::hint::black_box(&values)
+                .iter()
+                .map(|x| x * x)
+                .sum::<f64>();
         }
         std::hint::black_box(sum);
         times.push(start.elapsed().as_secs_f64());
@@ -88,7 +101,10 @@ pub(crate) struct RequestWatch {
 
 impl RequestWatch {
     pub(crate) fn start(threads: usize) -> Self {
-        Self { processor: (threads == 1).then(processor_seconds), begin: Instant::now() }
+        Self {
+            processor: (threads == 1).then(processor_seconds),
+            begin: Instant::now(),
+        }
     }
 
     pub(crate) fn seconds(&self) -> f64 {

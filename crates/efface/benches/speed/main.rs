@@ -26,8 +26,15 @@ struct BenchArguments {
 
 impl BenchArguments {
     fn number(&self, at: usize, default: usize) -> usize {
-        let plain = self.words.iter().position(|word| word.starts_with("--")).unwrap_or(self.words.len());
-        self.words[..plain].get(at).and_then(|word| word.parse().ok()).unwrap_or(default)
+        let plain = self
+            .words
+            .iter()
+            .position(|word| word.starts_with("--"))
+            .unwrap_or(self.words.len());
+        self.words[..plain]
+            .get(at)
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(default)
     }
 
     fn flag(&self, name: &str) -> Option<&str> {
@@ -37,7 +44,10 @@ impl BenchArguments {
 
     fn threads(&self) -> Vec<usize> {
         let given = self.flag("--threads").unwrap_or("1");
-        given.split(',').map(|word| word.parse().expect("threads are numbers from 1 on")).collect()
+        given
+            .split(',')
+            .map(|word| word.parse().expect("threads are numbers from 1 on"))
+            .collect()
     }
 }
 
@@ -50,21 +60,36 @@ struct BenchTable {
 impl BenchTable {
     /// Prints the machine, and how quiet it is.
     fn new(arguments: &BenchArguments, what: &str) -> Self {
-        let table = Self { json: arguments.flag("--json").is_some(), begun: false };
+        let table = Self {
+            json: arguments.flag("--json").is_some(),
+            begun: false,
+        };
         let about = machine::describe();
         let spread = machine::spread();
         if table.json {
-            println!("{}", json!({"what": "machine", "about": about, "spread": spread}));
+            println!(
+                "{}",
+                json!({"what": "machine", "about": about, "spread": spread})
+            );
         } else {
-            let quiet = if spread <= machine::QUIET { "quiet" } else { "busy: read ratios within a run" };
-            println!("{what}; {about}; spread of repeated timings {:.0} %: {quiet}\n", 100.0 * spread);
+            let quiet = if spread <= machine::QUIET {
+                "quiet"
+            } else {
+                "busy: read ratios within a run"
+            };
+            println!(
+                "{what}; {about}; spread of repeated timings {:.0} %: {quiet}\n",
+                100.0 * spread
+            );
         }
         table
     }
 
     /// One line; times are in seconds.
     fn line(&mut self, measured: &Value) {
-        let Value::Object(fields) = measured else { return };
+        let Value::Object(fields) = measured else {
+            return;
+        };
         if self.json {
             println!("{measured}");
             return;
@@ -84,7 +109,11 @@ fn cell(value: &Value) -> String {
     match value {
         Value::Number(number) if number.is_f64() => {
             let number = number.as_f64().unwrap_or(f64::NAN);
-            if (1e-2..1e4).contains(&number.abs()) { format!("{number:.4}") } else { format!("{number:.3e}") }
+            if (1e-2..1e4).contains(&number.abs()) {
+                format!("{number:.4}")
+            } else {
+                format!("{number:.3e}")
+            }
         }
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -92,7 +121,10 @@ fn cell(value: &Value) -> String {
 }
 
 fn main() {
-    let words = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
     let arguments = BenchArguments { words };
     match arguments.words.first().map(String::as_str) {
         Some("stream") => stream::run(&arguments),

@@ -41,19 +41,33 @@ pub struct AttackRate {
 
 /// Judges scores: higher for rows that the attacker takes for members. Rows are taken as independent; intervals resample them.
 pub fn attack(members: &[f64], others: &[f64], settings: &Bootstrap) -> Result<Attack> {
-    let game =
-        |(cluster, (score, member)): (usize, (&f64, bool))| MembershipGame { score: *score, member, cluster };
-    let all = members.iter().map(|score| (score, true)).chain(others.iter().map(|score| (score, false)));
-    resampled(&[SortedGames::new(all.enumerate().map(game).collect())?], settings)
+    let game = |(cluster, (score, member)): (usize, (&f64, bool))| MembershipGame {
+        score: *score,
+        member,
+        cluster,
+    };
+    let all = members
+        .iter()
+        .map(|score| (score, true))
+        .chain(others.iter().map(|score| (score, false)));
+    resampled(
+        &[SortedGames::new(all.enumerate().map(game).collect())?],
+        settings,
+    )
 }
 
 /// Judges games whose clusters are pairs of models, few and not alike: the interval of the area leaves blocks of pairs out and is
 /// Student's, those of the rates resample pairs.
 pub(super) fn judged_by_pairs(games: &SortedGames, settings: &Bootstrap) -> Result<Attack> {
     let blocks = games.clusters.min(2 * MOST_BLOCKS);
-    let without: Vec<f64> = (0..blocks).map(|block| games.area_without(block, blocks)).collect();
+    let without: Vec<f64> = (0..blocks)
+        .map(|block| games.area_without(block, blocks))
+        .collect();
     let found = resampled(std::slice::from_ref(games), settings)?;
-    Ok(Attack { auc_interval: jackknife_interval(found.auc, &without, settings.confidence), ..found })
+    Ok(Attack {
+        auc_interval: jackknife_interval(found.auc, &without, settings.confidence),
+        ..found
+    })
 }
 
 /// Judges several sets of games and takes the mean: the two halves of a cross-fit are scored by different attackers, whose
@@ -63,15 +77,34 @@ pub(super) fn judged_by_pairs(games: &SortedGames, settings: &Bootstrap) -> Resu
 /// cross-fitted curve has an interval of its own (`jackknife.rs`).
 pub(super) fn resampled(folds: &[SortedGames], settings: &Bootstrap) -> Result<Attack> {
     let numbers = |curve: &AttackCurve| {
-        std::iter::once(curve.auc).chain(curve.tpr.iter().copied()).collect::<Vec<f64>>()
+        std::iter::once(curve.auc)
+            .chain(curve.tpr.iter().copied())
+            .collect::<Vec<f64>>()
     };
-    let nothing = Interval { low: 0.0, high: 1.0 };
-    let mut found = vec![(0.0, Interval { low: 0.0, high: 0.0 }); 1 + LIMITS.len()];
+    let nothing = Interval {
+        low: 0.0,
+        high: 1.0,
+    };
+    let mut found = vec![
+        (
+            0.0,
+            Interval {
+                low: 0.0,
+                high: 0.0
+            }
+        );
+        1 + LIMITS.len()
+    ];
     let share = 1.0 / folds.len().max(1) as f64;
     for games in folds {
-        let whole = games.curve(None, &LIMITS).map(|curve| numbers(&curve)).unwrap_or_default();
+        let whole = games
+            .curve(None, &LIMITS)
+            .map(|curve| numbers(&curve))
+            .unwrap_or_default();
         let intervals = bootstrap(games.clusters, settings, |counts| {
-            games.curve(Some(counts), &LIMITS).map(|curve| numbers(&curve))
+            games
+                .curve(Some(counts), &LIMITS)
+                .map(|curve| numbers(&curve))
         })?;
         for (at, (value, interval)) in found.iter_mut().enumerate() {
             let own = intervals.get(at).copied().unwrap_or(nothing);

@@ -26,7 +26,11 @@ pub struct Bootstrap {
 
 impl Default for Bootstrap {
     fn default() -> Self {
-        Self { resamples: 1000, confidence: 0.95, seed: 0 }
+        Self {
+            resamples: 1000,
+            confidence: 0.95,
+            seed: 0,
+        }
     }
 }
 
@@ -50,11 +54,19 @@ impl Bootstrap {
     pub(super) fn check(&self) -> Result<()> {
         if self.resamples < 20 {
             let value = self.resamples.to_string();
-            return Err(Error::Parameter { name: "resamples", value, range: "20 or more" });
+            return Err(Error::Parameter {
+                name: "resamples",
+                value,
+                range: "20 or more",
+            });
         }
         if !(self.confidence > 0.5 && self.confidence < 1.0) {
             let value = self.confidence.to_string();
-            return Err(Error::Parameter { name: "confidence", value, range: "above 0.5 and below 1" });
+            return Err(Error::Parameter {
+                name: "confidence",
+                value,
+                range: "above 0.5 and below 1",
+            });
         }
         Ok(())
     }
@@ -77,7 +89,11 @@ pub fn bootstrap(
     for _ in 0..settings.resamples {
         counts.fill(0);
         (0..clusters).for_each(|_| counts[rng.random_range(0..clusters)] += 1);
-        for (at, value) in statistic(&counts).unwrap_or_default().into_iter().enumerate() {
+        for (at, value) in statistic(&counts)
+            .unwrap_or_default()
+            .into_iter()
+            .enumerate()
+        {
             if at == found.len() {
                 found.push(Vec::with_capacity(settings.resamples));
             }
@@ -87,14 +103,19 @@ pub fn bootstrap(
     let tail = (1.0 - settings.confidence) / 2.0;
     let mut interval = |values: &mut Vec<f64>| {
         values.sort_unstable_by(f64::total_cmp);
-        Interval { low: quantile(values, tail), high: quantile(values, 1.0 - tail) }
+        Interval {
+            low: quantile(values, tail),
+            high: quantile(values, 1.0 - tail),
+        }
     };
     Ok(found.iter_mut().map(&mut interval).collect())
 }
 
 /// The quantile of sorted values, between neighbours in proportion (numpy's default).
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
     let place = share * last as f64;
     let low = sorted[place.floor() as usize];
     let high = sorted[place.ceil() as usize];
@@ -115,9 +136,17 @@ mod tests {
             .filter(|&trial| {
                 let mut rng = seeded(trial);
                 let sample: Vec<f64> = StandardNormal.sample_iter(&mut rng).take(40).collect();
-                let settings = Bootstrap { resamples: 200, confidence: 0.9, seed: trial };
+                let settings = Bootstrap {
+                    resamples: 200,
+                    confidence: 0.9,
+                    seed: trial,
+                };
                 let mean = |counts: &[u32]| {
-                    let sum: f64 = counts.iter().zip(&sample).map(|(n, x)| f64::from(*n) * x).sum();
+                    let sum: f64 = counts
+                        .iter()
+                        .zip(&sample)
+                        .map(|(n, x)| f64::from(*n) * x)
+                        .sum();
                     Some(vec![sum / 40.0])
                 };
                 bootstrap(40, &settings, mean).unwrap()[0].covers(0.0)
@@ -139,8 +168,23 @@ mod tests {
     #[test]
     fn settings_have_a_range() {
         let bad = |settings: Bootstrap| bootstrap(3, &settings, |_| None).unwrap_err().to_string();
-        assert!(bad(Bootstrap { resamples: 5, ..Bootstrap::default() }).starts_with("resamples = 5"));
-        assert!(bad(Bootstrap { confidence: 1.0, ..Bootstrap::default() }).starts_with("confidence = 1"));
-        assert_eq!(bootstrap(0, &Bootstrap::default(), |_| None), Err(Error::NoRows));
+        assert!(
+            bad(Bootstrap {
+                resamples: 5,
+                ..Bootstrap::default()
+            })
+            .starts_with("resamples = 5")
+        );
+        assert!(
+            bad(Bootstrap {
+                confidence: 1.0,
+                ..Bootstrap::default()
+            })
+            .starts_with("confidence = 1")
+        );
+        assert_eq!(
+            bootstrap(0, &Bootstrap::default(), |_| None),
+            Err(Error::NoRows)
+        );
     }
 }

@@ -12,7 +12,9 @@ fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
     let mut pairs = Vec::with_capacity(own.nrows() * other.nrows());
     for to in 0..other.nrows() {
         for from in 0..own.nrows() {
-            let square: f64 = (0..own.ncols()).map(|j| (own[(from, j)] - other[(to, j)]).powi(2)).sum();
+            let square: f64 = (0..own.ncols())
+                .map(|j| (own[(from, j)] - other[(to, j)]).powi(2))
+                .sum();
             pairs.push((square, to, from));
         }
     }
@@ -35,7 +37,9 @@ pub(super) fn cluster_order(model: &Model, truth: &Model) -> Option<Vec<usize>> 
 
 /// Distances to centres as scores: the columns in the order of the clusters, with the sign that makes the nearest the largest.
 pub(super) fn scores_of_clusters(distances: &Mat<f64>, order: &[usize]) -> Mat<f64> {
-    Mat::from_fn(distances.nrows(), order.len(), |row, cluster| -distances[(row, order[cluster])])
+    Mat::from_fn(distances.nrows(), order.len(), |row, cluster| {
+        -distances[(row, order[cluster])]
+    })
 }
 
 /// The centres one after the other, in the order of the clusters.

@@ -45,7 +45,10 @@ impl ComparedModel {
         let scores = model.predict(&rows.table())?;
         if let (Some(clusters), Some(order)) = (model.get(), cluster_order(model, truth)) {
             let parameters = Some(centres_in_order(clusters, &order));
-            return Ok(Self { parameters, scores: scores_of_clusters(&scores, &order) });
+            return Ok(Self {
+                parameters,
+                scores: scores_of_clusters(&scores, &order),
+            });
         }
         let has_parameters = model.family() != Family::Sisa;
         let parameters = has_parameters.then(|| parameters(model)).transpose()?;
@@ -72,7 +75,11 @@ pub fn distance(
     let width = truth.scores.ncols();
     for found in [old.scores.ncols(), new.scores.ncols()] {
         if found != width {
-            return Err(Error::Shape { what: "scores", found, expected: width });
+            return Err(Error::Shape {
+                what: "scores",
+                found,
+                expected: width,
+            });
         }
     }
     let mut change = 0f64;
@@ -93,8 +100,14 @@ pub fn distance(
     Ok(Distance {
         l2,
         l2_before,
-        fraction: l2.zip(l2_before).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before),
-        norm: truth.parameters.as_ref().map(|truth| truth.iter().map(|t| t * t).sum::<f64>().sqrt()),
+        fraction: l2
+            .zip(l2_before)
+            .filter(|(_, before)| *before > 0.0)
+            .map(|(after, before)| after / before),
+        norm: truth
+            .parameters
+            .as_ref()
+            .map(|truth| truth.iter().map(|t| t * t).sum::<f64>().sqrt()),
         largest_prediction_change: change,
         largest_prediction_change_before: change_before,
         agreement: (task != Task::Regression).then(|| agree as f64 / rows.len() as f64),
@@ -103,9 +116,21 @@ pub fn distance(
 }
 
 fn apart(a: &Option<Vec<f64>>, b: &Option<Vec<f64>>) -> Result<Option<f64>> {
-    let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+    let (Some(a), Some(b)) = (a, b) else {
+        return Ok(None);
+    };
     if a.len() != b.len() {
-        return Err(Error::Shape { what: "parameters", found: a.len(), expected: b.len() });
+        return Err(Error::Shape {
+            what: "parameters",
+            found: a.len(),
+            expected: b.len(),
+        });
     }
-    Ok(Some(a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()))
+    Ok(Some(
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum::<f64>()
+            .sqrt(),
+    ))
 }

@@ -37,12 +37,19 @@ pub struct Twins {
 impl Duplicates {
     /// How many rows of the request would survive as a twin.
     pub fn surviving(&self) -> usize {
-        self.survivors.iter().filter(|found| !found.twins.is_empty()).map(|found| found.rows.len()).sum()
+        self.survivors
+            .iter()
+            .filter(|found| !found.twins.is_empty())
+            .map(|found| found.rows.len())
+            .sum()
     }
 
     /// How many rows of the request leave their features behind under another target alone.
     pub fn resembled(&self) -> usize {
-        let alike = self.survivors.iter().filter(|found| found.twins.is_empty() && found.other_target > 0);
+        let alike = self
+            .survivors
+            .iter()
+            .filter(|found| found.twins.is_empty() && found.other_target > 0);
         alike.map(|found| found.rows.len()).sum()
     }
 }
@@ -51,20 +58,40 @@ impl Duplicates {
 pub fn duplicates(rows: &Rows, gone: &[RowId]) -> Result<Duplicates> {
     rows.check(gone)?;
     let leaving: HashSet<RowId> = gone.iter().copied().collect();
-    let mut found = Duplicates { rows: rows.len(), rows_with_twins: 0, survivors: Vec::new() };
+    let mut found = Duplicates {
+        rows: rows.len(),
+        rows_with_twins: 0,
+        survivors: Vec::new(),
+    };
     let all: Vec<RowView<'_>> = rows.iter().collect();
-    let alike = grouped(&all, |row| hash(row.features), |a, b| equal(a.features, b.features));
+    let alike = grouped(
+        &all,
+        |row| hash(row.features),
+        |a, b| equal(a.features, b.features),
+    );
     for group in alike.into_iter().filter(|group| group.len() > 1) {
-        let staying = group.iter().filter(|row| !leaving.contains(&row.id)).count();
-        for equals in grouped(&group, |row| bits(row.targets), |a, b| a.targets == b.targets) {
+        let staying = group
+            .iter()
+            .filter(|row| !leaving.contains(&row.id))
+            .count();
+        for equals in grouped(
+            &group,
+            |row| bits(row.targets),
+            |a, b| a.targets == b.targets,
+        ) {
             if equals.len() > 1 {
                 found.rows_with_twins += equals.len();
             }
-            let (go, stay): (Vec<_>, Vec<_>) = equals.iter().partition(|row| leaving.contains(&row.id));
+            let (go, stay): (Vec<_>, Vec<_>) =
+                equals.iter().partition(|row| leaving.contains(&row.id));
             if !go.is_empty() && staying > 0 {
                 let ids = |rows: &[&RowView<'_>]| rows.iter().map(|row| row.id).collect();
                 let other_target = staying - stay.len();
-                found.survivors.push(Twins { rows: ids(&go), twins: ids(&stay), other_target });
+                found.survivors.push(Twins {
+                    rows: ids(&go),
+                    twins: ids(&stay),
+                    other_target,
+                });
             }
         }
     }
@@ -75,7 +102,11 @@ pub fn duplicates(rows: &Rows, gone: &[RowId]) -> Result<Duplicates> {
 /// their order.
 pub fn with_twins(rows: &Rows, gone: &[RowId]) -> Result<Vec<RowId>> {
     let found = duplicates(rows, gone)?;
-    let mut more: Vec<RowId> = found.survivors.into_iter().flat_map(|found| found.twins).collect();
+    let mut more: Vec<RowId> = found
+        .survivors
+        .into_iter()
+        .flat_map(|found| found.twins)
+        .collect();
     more.sort_unstable();
     Ok(gone.iter().copied().chain(more).collect())
 }
@@ -124,7 +155,9 @@ fn equal(left: RowRef<'_>, right: RowRef<'_>) -> bool {
 
 fn bits(targets: &[f64]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    targets.iter().for_each(|y| (y + 0.0).to_bits().hash(&mut hasher));
+    targets
+        .iter()
+        .for_each(|y| (y + 0.0).to_bits().hash(&mut hasher));
     hasher.finish()
 }
 
@@ -137,14 +170,26 @@ mod tests {
     fn rows() -> Rows {
         // 0 and 2 and 5 are equal, 4 has their features and another target, 1 and 3 stand alone.
         let x = vec![1.0, 0.0, 2.0, 1.0, 1.0, -0.0, 3.0, 3.0, 1.0, 0.0, 1.0, 0.0];
-        Rows::new(Dense::new(x, 2).unwrap(), vec![1.0, 1.0, 1.0, 1.0, -1.0, 1.0], 1).unwrap()
+        Rows::new(
+            Dense::new(x, 2).unwrap(),
+            vec![1.0, 1.0, 1.0, 1.0, -1.0, 1.0],
+            1,
+        )
+        .unwrap()
     }
 
     #[test]
     fn twins_that_stay_are_reported_and_can_be_taken_along() {
         let found = duplicates(&rows(), &[RowId(1), RowId(2), RowId(5)]).unwrap();
-        assert_eq!((found.rows_with_twins, found.surviving(), found.resembled()), (3, 2, 0));
-        let twins = Twins { rows: vec![RowId(2), RowId(5)], twins: vec![RowId(0)], other_target: 1 };
+        assert_eq!(
+            (found.rows_with_twins, found.surviving(), found.resembled()),
+            (3, 2, 0)
+        );
+        let twins = Twins {
+            rows: vec![RowId(2), RowId(5)],
+            twins: vec![RowId(0)],
+            other_target: 1,
+        };
         assert_eq!(found.survivors, [twins]);
         let all = with_twins(&rows(), &[RowId(5), RowId(1)]).unwrap();
         assert_eq!(all, [5, 1, 0, 2].map(RowId));
@@ -158,13 +203,18 @@ mod tests {
         table.push(&[(0, 1.0), (1, 0.0)]).unwrap();
         table.push(&[(0, 1.0)]).unwrap();
         let sparse = Rows::new(table, vec![0.0, -0.0], 1).unwrap();
-        assert_eq!(duplicates(&sparse, &[RowId(0)]).unwrap().survivors[0].twins, [RowId(1)]);
+        assert_eq!(
+            duplicates(&sparse, &[RowId(0)]).unwrap().survivors[0].twins,
+            [RowId(1)]
+        );
     }
 
     #[test]
     fn texts_are_twins_when_their_words_are_in_the_same_order() {
         let mut table = WordIds::new(2);
-        [&[0, 1][..], &[1, 0], &[], &[0, 1], &[0]].iter().for_each(|ids| table.push(ids).unwrap());
+        [&[0, 1][..], &[1, 0], &[], &[0, 1], &[0]]
+            .iter()
+            .for_each(|ids| table.push(ids).unwrap());
         let texts = Rows::new(table, vec![1.0; 5], 1).unwrap();
         let found = duplicates(&texts, &[RowId(0), RowId(1), RowId(2)]).unwrap();
         assert_eq!((found.rows_with_twins, found.surviving()), (2, 1));
@@ -173,8 +223,14 @@ mod tests {
 
     #[test]
     fn unknown_and_repeated_rows_are_named() {
-        assert_eq!(duplicates(&rows(), &[RowId(9)]), Err(Error::UnknownRow(RowId(9))));
-        assert_eq!(duplicates(&rows(), &[RowId(1), RowId(1)]), Err(Error::DuplicateRow(RowId(1))));
+        assert_eq!(
+            duplicates(&rows(), &[RowId(9)]),
+            Err(Error::UnknownRow(RowId(9)))
+        );
+        assert_eq!(
+            duplicates(&rows(), &[RowId(1), RowId(1)]),
+            Err(Error::DuplicateRow(RowId(1)))
+        );
         assert!(duplicates(&rows(), &[]).unwrap().survivors.is_empty());
     }
 }

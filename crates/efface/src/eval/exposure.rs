@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::attack::{Attack, judged_by_pairs};
 use super::bootstrap::Bootstrap;
 use super::games::{MembershipGame, SortedGames};
-use super::klom::{KlomQuantiles, PairedKlom, UnpairedKlom, binned_klom, klom_quantiles, normal_klom};
+use super::klom::{
+    KlomQuantiles, PairedKlom, UnpairedKlom, binned_klom, klom_quantiles, normal_klom,
+};
 use super::likelihood::{fold, likelihood_ratio};
 use super::oracles::OraclePlan;
 use crate::error::Result;
@@ -89,7 +91,9 @@ impl OracleRecord<'_> {
     /// For every oracle, whether each attacked row was in.
     fn inside(&self) -> Vec<Vec<bool>> {
         let draws = (0..self.plan.oracles).map(|oracle| self.plan.draw(oracle));
-        draws.map(|draw| [draw.forgotten, draw.retained].concat()).collect()
+        draws
+            .map(|draw| [draw.forgotten, draw.retained].concat())
+            .collect()
     }
 
     fn population(&self, state: usize, group: AttackedGroup) -> Result<Attack> {
@@ -97,7 +101,11 @@ impl OracleRecord<'_> {
         for (oracle, inside) in self.inside().iter().enumerate() {
             for place in self.places(group) {
                 let score = -self.seen[oracle][state].losses[place];
-                games.push(MembershipGame { score, member: inside[place], cluster: oracle / 2 });
+                games.push(MembershipGame {
+                    score,
+                    member: inside[place],
+                    cluster: oracle / 2,
+                });
             }
         }
         judged_by_pairs(&SortedGames::new(games)?, &self.settings)
@@ -105,17 +113,25 @@ impl OracleRecord<'_> {
 
     fn lira(&self, state: usize, group: AttackedGroup) -> Result<Attack> {
         let places = self.places(group);
-        let margins: Vec<&[f64]> =
-            self.seen.iter().map(|seen| &seen[state].margins[places.clone()]).collect();
-        let inside: Vec<Vec<bool>> =
-            self.inside().iter().map(|inside| inside[places.clone()].to_vec()).collect();
+        let margins: Vec<&[f64]> = self
+            .seen
+            .iter()
+            .map(|seen| &seen[state].margins[places.clone()])
+            .collect();
+        let inside: Vec<Vec<bool>> = self
+            .inside()
+            .iter()
+            .map(|inside| inside[places.clone()].to_vec())
+            .collect();
         likelihood_ratio(&margins, &inside, &self.settings)
     }
 
     /// The margins of a row under some of the oracles, in one state.
     fn margins(&self, state: usize, place: usize, some: impl Fn(usize) -> bool) -> Vec<f64> {
         let oracles = (0..self.plan.oracles).filter(|oracle| some(*oracle));
-        oracles.map(|oracle| self.seen[oracle][state].margins[place]).collect()
+        oracles
+            .map(|oracle| self.seen[oracle][state].margins[place])
+            .collect()
     }
 
     fn paired(&self, state: usize, group: AttackedGroup) -> Result<KlomQuantiles> {
@@ -125,14 +141,22 @@ impl OracleRecord<'_> {
             // Where a forgotten row had not been in, nothing was unlearned for it.
             let counts = |oracle: usize| group == AttackedGroup::Retained || inside[oracle][place];
             let retrained = self.margins(RETRAINED, place, counts);
-            values.push(normal_klom(&retrained, &self.margins(state, place, counts))?);
+            values.push(normal_klom(
+                &retrained,
+                &self.margins(state, place, counts),
+            )?);
         }
         klom_quantiles(values)
     }
 
     /// No oracle is on both sides: for a row to forget, those that had it unlearned it and the others never saw it; for a row that
     /// stays, the halves of the cross-fit take the two sides.
-    fn unpaired(&self, state: usize, group: AttackedGroup, klom: KlomEstimate) -> Result<KlomQuantiles> {
+    fn unpaired(
+        &self,
+        state: usize,
+        group: AttackedGroup,
+        klom: KlomEstimate,
+    ) -> Result<KlomQuantiles> {
         let inside = self.inside();
         let mut values = Vec::new();
         for place in self.places(group) {

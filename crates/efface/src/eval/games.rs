@@ -33,30 +33,57 @@ impl SortedGames {
     pub(super) fn new(mut games: Vec<MembershipGame>) -> Result<Self> {
         if let Some(bad) = games.iter().find(|game| game.score.is_nan()) {
             let value = bad.score.to_string();
-            return Err(Error::Parameter { name: "score", value, range: "a number, for every row" });
+            return Err(Error::Parameter {
+                name: "score",
+                value,
+                range: "a number, for every row",
+            });
         }
         games.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
         let members = games.iter().filter(|game| game.member).count();
         let others = games.len() - members;
-        let too_few = |what, advice| Err(Error::TooFew { what, found: 0, needed: 1, advice });
+        let too_few = |what, advice| {
+            Err(Error::TooFew {
+                what,
+                found: 0,
+                needed: 1,
+                advice,
+            })
+        };
         if members == 0 {
-            return too_few("members", "an attack compares members with rows that were never seen");
+            return too_few(
+                "members",
+                "an attack compares members with rows that were never seen",
+            );
         }
         if others == 0 {
-            return too_few("rows that were never seen", "an attack compares members with such rows");
+            return too_few(
+                "rows that were never seen",
+                "an attack compares members with such rows",
+            );
         }
         let clusters = games.iter().map(|game| game.cluster + 1).max().unwrap_or(0);
-        Ok(Self { sorted: games, members, others, clusters })
+        Ok(Self {
+            sorted: games,
+            members,
+            others,
+            clusters,
+        })
     }
 
     /// The curve with every game counted as often as its cluster. Equal scores are one threshold, so that they count half in the
     /// area. None when no member or no other is counted.
     pub(super) fn curve(&self, counts: Option<&[u32]>, limits: &[f64]) -> Option<AttackCurve> {
-        let weight = |game: &MembershipGame| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
+        let weight =
+            |game: &MembershipGame| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
         let mut members = 0.0;
         let mut others = 0.0;
         for game in &self.sorted {
-            *if game.member { &mut members } else { &mut others } += weight(game);
+            *if game.member {
+                &mut members
+            } else {
+                &mut others
+            } += weight(game);
         }
         if members == 0.0 || others == 0.0 {
             return None;
@@ -80,15 +107,21 @@ impl SortedGames {
                 }
             }
         }
-        Some(AttackCurve { auc: area / (members * others), tpr })
+        Some(AttackCurve {
+            auc: area / (members * others),
+            tpr,
+        })
     }
 
     /// The area without the clusters of one block, where cluster c is in block c modulo `blocks`; `block` = `blocks` leaves nothing
     /// out. Where no member or no other would be left, nothing is left out either.
     pub(super) fn area_without(&self, block: usize, blocks: usize) -> f64 {
-        let counts: Vec<u32> =
-            (0..self.clusters).map(|cluster| u32::from(cluster % blocks.max(1) != block)).collect();
-        let curve = self.curve(Some(&counts), &[]).or_else(|| self.curve(None, &[]));
+        let counts: Vec<u32> = (0..self.clusters)
+            .map(|cluster| u32::from(cluster % blocks.max(1) != block))
+            .collect();
+        let curve = self
+            .curve(Some(&counts), &[])
+            .or_else(|| self.curve(None, &[]));
         curve.map_or(0.5, |curve| curve.auc)
     }
 }

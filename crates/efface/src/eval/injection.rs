@@ -84,9 +84,20 @@ pub fn feature_injection(
         let evidence = outcome.evidence;
         let method = method.name().to_owned();
         let cleared = evidence.cleared.map(|cleared| cleared.norm);
-        found.push(InjectionWay { method, after, ratio: after / before, cleared, evidence });
+        found.push(InjectionWay {
+            method,
+            after,
+            ratio: after / before,
+            cleared,
+            evidence,
+        });
     }
-    Ok(Injection { forgotten: gone.len(), before, retrained, ways: found })
+    Ok(Injection {
+        forgotten: gone.len(),
+        before,
+        retrained,
+        ways: found,
+    })
 }
 
 /// The rows with the injected columns, as many as there are outputs, behind their own.
@@ -101,13 +112,19 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
         });
     }
     if gone.len() >= rows.len() {
-        return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
+        return Err(Error::NothingLeft {
+            gone: gone.len(),
+            rows: rows.len(),
+        });
     }
     if rows.holds_word_ids() {
         return Err(Error::RowsOfWordIds);
     }
     let marked: HashSet<RowId> = gone.iter().copied().collect();
-    if gone.iter().all(|id| rows.get(*id).is_none_or(|row| row.targets.iter().all(|y| *y == 0.0))) {
+    if gone.iter().all(|id| {
+        rows.get(*id)
+            .is_none_or(|row| row.targets.iter().all(|y| *y == 0.0))
+    }) {
         return Err(Error::Parameter {
             name: "targets of the rows to forget",
             value: "0".into(),
@@ -150,7 +167,11 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
     if let Some(stop) = rows.stop() {
         injected = injected.watched(stop);
     }
-    if weights.iter().all(|weight| *weight == 1.0) { Ok(injected) } else { injected.weighted(weights) }
+    if weights.iter().all(|weight| *weight == 1.0) {
+        Ok(injected)
+    } else {
+        injected.weighted(weights)
+    }
 }
 
 /// ‖w‖ of the parameters on a range of columns, over all outputs.
@@ -158,7 +179,11 @@ pub fn weight_on(model: &Model, columns: Range<usize>) -> Result<f64> {
     let parameters = model.parameters().map_err(|_| no_weight())?;
     let table = parameters.table("coefficients").ok_or_else(no_weight)?;
     if columns.end > table.nrows() {
-        return Err(Error::Shape { what: "columns", found: columns.end, expected: table.nrows() });
+        return Err(Error::Shape {
+            what: "columns",
+            found: columns.end,
+            expected: table.nrows(),
+        });
     }
     let squares: f64 = columns
         .flat_map(|column| (0..table.ncols()).map(move |output| (column, output)))
@@ -170,11 +195,17 @@ pub fn weight_on(model: &Model, columns: Range<usize>) -> Result<f64> {
 /// Naive Bayes smooths what it has not seen, so that no weight is 0 when a feature is gone.
 fn check(recipe: &Recipe) -> Result<()> {
     check_family(recipe)?;
-    if recipe.describe().scores == ScoreKind::LogLikelihoods { Err(no_weight()) } else { Ok(()) }
+    if recipe.describe().scores == ScoreKind::LogLikelihoods {
+        Err(no_weight())
+    } else {
+        Ok(())
+    }
 }
 
 fn no_weight() -> Error {
-    let reason =
-        "the model has no weight that is 0 when a feature was never seen; look at the distance instead";
-    Error::Unsupported { method: "feature_injection", reason: reason.into() }
+    let reason = "the model has no weight that is 0 when a feature was never seen; look at the distance instead";
+    Error::Unsupported {
+        method: "feature_injection",
+        reason: reason.into(),
+    }
 }

@@ -46,7 +46,9 @@ impl HalfAreas {
     /// The squared standard error when the attacker is held fixed.
     fn fixed_variance(&self) -> f64 {
         let blocks = self.blocks();
-        let judged: Vec<f64> = (0..blocks).map(|block| self.without[block][blocks]).collect();
+        let judged: Vec<f64> = (0..blocks)
+            .map(|block| self.without[block][blocks])
+            .collect();
         jackknife_variance(&judged)
     }
 }
@@ -60,17 +62,26 @@ pub(super) struct AuditSize {
 }
 
 /// The interval of the mean of two areas that were fitted crosswise.
-pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], size: AuditSize, confidence: f64) -> Interval {
+pub(super) fn cross_fitted_interval(
+    halves: &[HalfAreas; 2],
+    size: AuditSize,
+    confidence: f64,
+) -> Interval {
     let blocks = halves[0].blocks().min(halves[1].blocks());
     if blocks < 2 {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval {
+            low: 0.0,
+            high: 1.0,
+        };
     }
     let none = [halves[0].blocks(), halves[1].blocks()];
     // θ without block p of the first half and block q of the second.
     let theta = |p: usize, q: usize| (halves[0].without[p][q] + halves[1].without[q][p]) / 2.0;
     let first = jackknife_variance(&(0..blocks).map(|p| theta(p, none[1])).collect::<Vec<_>>());
     let second = jackknife_variance(&(0..blocks).map(|q| theta(none[0], q)).collect::<Vec<_>>());
-    let table: Vec<Vec<f64>> = (0..blocks).map(|p| (0..blocks).map(|q| theta(p, q)).collect()).collect();
+    let table: Vec<Vec<f64>> = (0..blocks)
+        .map(|p| (0..blocks).map(|q| theta(p, q)).collect())
+        .collect();
     let both = interaction_variance(&table);
     let fixed = (halves[0].fixed_variance().sqrt() + halves[1].fixed_variance().sqrt()) / 2.0;
     let area = theta(none[0], none[1]);
@@ -80,8 +91,12 @@ pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], size: AuditSize, co
         .max(share_of_joint_errors(area, together, size) * together);
     // Welch and Satterthwaite: the halves have blocks − 1 degrees of freedom each.
     let squares = first * first + second * second;
-    let freedom =
-        (blocks as f64 - 1.0) * if squares > 0.0 { (first + second).powi(2) / squares } else { 1.0 };
+    let freedom = (blocks as f64 - 1.0)
+        * if squares > 0.0 {
+            (first + second).powi(2) / squares
+        } else {
+            1.0
+        };
     around(area, variance, freedom, confidence)
 }
 
@@ -97,29 +112,48 @@ fn share_of_joint_errors(area: f64, together: f64, size: AuditSize) -> f64 {
 /// The interval of an area without an attacker to fit, from the areas without one block each.
 pub(super) fn jackknife_interval(area: f64, without: &[f64], confidence: f64) -> Interval {
     if without.len() < 2 {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval {
+            low: 0.0,
+            high: 1.0,
+        };
     }
-    around(area, jackknife_variance(without), without.len() as f64 - 1.0, confidence)
+    around(
+        area,
+        jackknife_variance(without),
+        without.len() as f64 - 1.0,
+        confidence,
+    )
 }
 
 fn around(area: f64, variance: f64, freedom: f64, confidence: f64) -> Interval {
     let reach = student_quantile(confidence, freedom) * variance.sqrt();
-    Interval { low: (area - reach).max(0.0), high: (area + reach).min(1.0) }
+    Interval {
+        low: (area - reach).max(0.0),
+        high: (area + reach).min(1.0),
+    }
 }
 
 /// (g−1)/g · Σ (θ₋ₚ − mean)².
 fn jackknife_variance(without: &[f64]) -> f64 {
     let blocks = without.len() as f64;
     let mean = without.iter().sum::<f64>() / blocks;
-    (blocks - 1.0) / blocks * without.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
+    (blocks - 1.0) / blocks
+        * without
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
 }
 
 /// ((g−1)/g)² · Σ of what is left of a square table when the means of its rows and columns are taken out.
 fn interaction_variance(table: &[Vec<f64>]) -> f64 {
     let blocks = table.len() as f64;
-    let of_rows: Vec<f64> = table.iter().map(|row| row.iter().sum::<f64>() / blocks).collect();
-    let of_columns: Vec<f64> =
-        (0..table.len()).map(|q| table.iter().map(|row| row[q]).sum::<f64>() / blocks).collect();
+    let of_rows: Vec<f64> = table
+        .iter()
+        .map(|row| row.iter().sum::<f64>() / blocks)
+        .collect();
+    let of_columns: Vec<f64> = (0..table.len())
+        .map(|q| table.iter().map(|row| row[q]).sum::<f64>() / blocks)
+        .collect();
     let mean = of_rows.iter().sum::<f64>() / blocks;
     let mut sum = 0.0;
     for (row, of_row) in table.iter().zip(&of_rows) {
@@ -136,8 +170,9 @@ pub(super) fn student_quantile(confidence: f64, freedom: f64) -> f64 {
     let density = |angle: f64| angle.cos().max(0.0).powf(freedom - 1.0);
     let integral = |to: f64| {
         let width = to / STEPS as f64;
-        let inner: f64 =
-            (1..STEPS).map(|at| density(at as f64 * width) * if at % 2 == 1 { 4.0 } else { 2.0 }).sum();
+        let inner: f64 = (1..STEPS)
+            .map(|at| density(at as f64 * width) * if at % 2 == 1 { 4.0 } else { 2.0 })
+            .sum();
         (density(0.0) + inner + density(to)) * width / 3.0
     };
     let whole = integral(std::f64::consts::FRAC_PI_2);
@@ -188,7 +223,9 @@ mod tests {
         let rows = [1.0, -2.0, 1.0];
         let columns = [3.0, 0.0, -3.0];
         let table = |of: fn(f64, f64) -> f64| -> Vec<Vec<f64>> {
-            rows.iter().map(|p| columns.iter().map(|q| of(*p, *q)).collect()).collect()
+            rows.iter()
+                .map(|p| columns.iter().map(|q| of(*p, *q)).collect())
+                .collect()
         };
         assert!(interaction_variance(&table(|p, q| p + q)) < 1e-30);
         let expected = (2.0f64 / 3.0).powi(2) * 6.0 * 18.0;
@@ -197,9 +234,23 @@ mod tests {
 
     #[test]
     fn too_few_blocks_say_nothing() {
-        assert_eq!(jackknife_interval(0.7, &[0.7], 0.95), Interval { low: 0.0, high: 1.0 });
-        let half = || HalfAreas { without: vec![vec![0.7; 2]; 2] };
+        assert_eq!(
+            jackknife_interval(0.7, &[0.7], 0.95),
+            Interval {
+                low: 0.0,
+                high: 1.0
+            }
+        );
+        let half = || HalfAreas {
+            without: vec![vec![0.7; 2]; 2],
+        };
         let size = AuditSize { rows: 1, pairs: 1 };
-        assert_eq!(cross_fitted_interval(&[half(), half()], size, 0.95), Interval { low: 0.0, high: 1.0 });
+        assert_eq!(
+            cross_fitted_interval(&[half(), half()], size, 0.95),
+            Interval {
+                low: 0.0,
+                high: 1.0
+            }
+        );
     }
 }

@@ -104,7 +104,11 @@ pub fn binned_klom(retrained: &[f64], unlearned: &[f64]) -> Result<f64> {
         }
         shares.map(|share| share / (1.0 + KLOM_BINS as f64 * EMPTY_SHARE))
     };
-    let sum: f64 = shares(retrained).iter().zip(shares(unlearned)).map(|(p, q)| p * (p / q).ln()).sum();
+    let sum: f64 = shares(retrained)
+        .iter()
+        .zip(shares(unlearned))
+        .map(|(p, q)| p * (p / q).ln())
+        .sum();
     Ok(sum.max(0.0))
 }
 
@@ -124,13 +128,25 @@ pub fn klom_quantiles(mut values: Vec<f64>) -> Result<KlomQuantiles> {
 }
 
 fn check(retrained: &[f64], unlearned: &[f64]) -> Result<()> {
-    for (what, samples) in [("retrained margins", retrained), ("unlearned margins", unlearned)] {
+    for (what, samples) in [
+        ("retrained margins", retrained),
+        ("unlearned margins", unlearned),
+    ] {
         if samples.len() < 2 {
             let advice = "a distribution needs two at least; ask for more oracles";
-            return Err(Error::TooFew { what, found: samples.len(), needed: 2, advice });
+            return Err(Error::TooFew {
+                what,
+                found: samples.len(),
+                needed: 2,
+                advice,
+            });
         }
         if let Some(value) = samples.iter().find(|value| !value.is_finite()) {
-            return Err(Error::Parameter { name: "margin", value: value.to_string(), range: "finite" });
+            return Err(Error::Parameter {
+                name: "margin",
+                value: value.to_string(),
+                range: "finite",
+            });
         }
     }
     Ok(())
@@ -153,7 +169,9 @@ mod tests {
     #[test]
     fn normals_have_their_closed_form() {
         assert!((normal_divergence((0.0, 1.0), (1.0, 1.0)) - 0.5).abs() < 1e-15);
-        assert!((normal_divergence((0.0, 1.0), (0.0, 2.0)) - (2f64.ln() + 0.125 - 0.5)).abs() < 1e-15);
+        assert!(
+            (normal_divergence((0.0, 1.0), (0.0, 2.0)) - (2f64.ln() + 0.125 - 0.5)).abs() < 1e-15
+        );
         assert_eq!(normal_divergence((3.0, 2.0), (3.0, 2.0)), 0.0);
         // Samples of mean 0 and variance 1 (n − 1), and the same moved by 1 and doubled.
         let half = (1.5f64).sqrt() / 2f64.sqrt();
@@ -174,7 +192,12 @@ mod tests {
     fn samples_of_one_distribution_have_the_floor_that_is_documented() {
         for (count, binned_mean) in [(32, 1.7), (128, 0.26), (2_000, 0.011)] {
             let both: Vec<(Vec<f64>, Vec<f64>)> = (0..400)
-                .map(|row| (draws(2 * row, count, 3.0, 2.0), draws(2 * row + 1, count, 3.0, 2.0)))
+                .map(|row| {
+                    (
+                        draws(2 * row, count, 3.0, 2.0),
+                        draws(2 * row + 1, count, 3.0, 2.0),
+                    )
+                })
                 .collect();
             let of = |klom: fn(&[f64], &[f64]) -> Result<f64>| {
                 klom_quantiles(both.iter().map(|(a, b)| klom(a, b).unwrap()).collect()).unwrap()
@@ -182,9 +205,18 @@ mod tests {
             let normal = of(normal_klom);
             let binned = of(binned_klom);
             let floor = 2.0 / count as f64;
-            assert!((0.8..1.3).contains(&(normal.mean / floor)), "{count}: {normal:?}");
-            assert!((0.7..1.4).contains(&(normal.p95 / (3.0 * floor))), "{count}: {normal:?}");
-            assert!((0.8..1.2).contains(&(binned.mean / binned_mean)), "{count}: {binned:?}");
+            assert!(
+                (0.8..1.3).contains(&(normal.mean / floor)),
+                "{count}: {normal:?}"
+            );
+            assert!(
+                (0.7..1.4).contains(&(normal.p95 / (3.0 * floor))),
+                "{count}: {normal:?}"
+            );
+            assert!(
+                (0.8..1.2).contains(&(binned.mean / binned_mean)),
+                "{count}: {binned:?}"
+            );
         }
     }
 
@@ -198,9 +230,15 @@ mod tests {
             let expected = normal_divergence((0.0, 1.0), (mean, spread));
             let other = draws(2, count, mean, spread);
             let normal = normal_klom(&truth, &other).unwrap();
-            assert!((normal / expected - 1.0).abs() < 0.03, "{mean}, {spread}: {normal} for {expected}");
+            assert!(
+                (normal / expected - 1.0).abs() < 0.03,
+                "{mean}, {spread}: {normal} for {expected}"
+            );
             let binned = binned_klom(&truth, &other).unwrap();
-            assert!((binned / expected - 1.0).abs() < 0.1, "{mean}, {spread}: {binned} for {expected}");
+            assert!(
+                (binned / expected - 1.0).abs() < 0.1,
+                "{mean}, {spread}: {binned} for {expected}"
+            );
         }
     }
 
@@ -222,12 +260,18 @@ mod tests {
         let one = apart(&[0.0, 0.0], &[1.0, 1.0]);
         assert_eq!(one, apart(&[1.0, 1.0], &[0.0, 0.0]));
         // ln((1 + ε)/ε), once: nearly all of one side lies where the other has only ε.
-        assert!((one - (1.0 + 1e5f64).ln()).abs() < 0.01 && one < KLOM_CLIP, "{one}");
+        assert!(
+            (one - (1.0 + 1e5f64).ln()).abs() < 0.01 && one < KLOM_CLIP,
+            "{one}"
+        );
         // Shares (1, 0) against (½, ½), and the other way round: ln 2, and ½ln½ + ½ln(½/ε).
         let half = apart(&[0.0, 0.0], &[0.0, 1.0]);
         assert!((half - 2f64.ln()).abs() < 1e-3, "{half}");
         let other = apart(&[0.0, 1.0], &[0.0, 0.0]);
-        assert!((other - (0.5 * 0.5f64.ln() + 0.5 * 0.5e5f64.ln())).abs() < 1e-2, "{other}");
+        assert!(
+            (other - (0.5 * 0.5f64.ln() + 0.5 * 0.5e5f64.ln())).abs() < 1e-2,
+            "{other}"
+        );
     }
 
     #[test]
@@ -242,7 +286,10 @@ mod tests {
         let one_too_few = normal_klom(&[1.0], &[1.0, 2.0]).unwrap_err().to_string();
         assert!(one_too_few.contains("retrained margins: 1"));
         assert!(
-            normal_klom(&[1.0, f64::NAN], &[1.0, 2.0]).unwrap_err().to_string().starts_with("margin = NaN")
+            normal_klom(&[1.0, f64::NAN], &[1.0, 2.0])
+                .unwrap_err()
+                .to_string()
+                .starts_with("margin = NaN")
         );
         assert!(binned_klom(&[1.0, 2.0], &[1.0]).is_err());
         assert!(klom_quantiles(Vec::new()).is_err());

@@ -45,7 +45,9 @@ pub struct Membership {
 impl Membership {
     /// The exposure of models in a state.
     pub fn of(&self, state: &str) -> Option<&Exposure> {
-        self.exposures.iter().find(|exposure| exposure.state == state)
+        self.exposures
+            .iter()
+            .find(|exposure| exposure.state == state)
     }
 }
 
@@ -61,22 +63,39 @@ pub fn membership_inference(
 ) -> Result<Membership> {
     let plan = OraclePlan::new(rows, gone, trials)?;
     // The retrained models are always compared, whether the caller asked for them or not.
-    let methods: Vec<&Method> = methods.iter().filter(|method| **method != Method::Retrain).collect();
+    let methods: Vec<&Method> = methods
+        .iter()
+        .filter(|method| **method != Method::Retrain)
+        .collect();
     let shadows = ShadowFitter::new(&plan, recipe, rows)?;
     let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
     let run = |oracle: usize| {
         rows.go_on()?;
         states(&plan, &shadows, &probe, task, &methods, oracle).map_err(|cause| match cause {
             Error::Stopped => Error::Stopped,
-            cause => Error::Oracle { oracle, cause: Box::new(cause) },
+            cause => Error::Oracle {
+                oracle,
+                cause: Box::new(cause),
+            },
         })
     };
     let seen = in_parallel(plan.oracles, trials.threads, run, progress)?;
-    let names = ["before", "retrain"].into_iter().chain(methods.iter().map(|method| method.name()));
-    let settings = Bootstrap { seed: trials.bootstrap.seed ^ trials.seed, ..trials.bootstrap };
-    let record = OracleRecord { plan: &plan, seen: &seen, settings };
-    let exposures: Result<Vec<Exposure>> =
-        names.enumerate().map(|(state, name)| record.exposure(state, name)).collect();
+    let names = ["before", "retrain"]
+        .into_iter()
+        .chain(methods.iter().map(|method| method.name()));
+    let settings = Bootstrap {
+        seed: trials.bootstrap.seed ^ trials.seed,
+        ..trials.bootstrap
+    };
+    let record = OracleRecord {
+        plan: &plan,
+        seen: &seen,
+        settings,
+    };
+    let exposures: Result<Vec<Exposure>> = names
+        .enumerate()
+        .map(|(state, name)| record.exposure(state, name))
+        .collect();
     Ok(Membership {
         oracles: plan.oracles,
         forgotten: plan.forgotten.len(),
@@ -94,7 +113,10 @@ pub fn population_threshold(
     settings: &Bootstrap,
 ) -> Result<Attack> {
     let scores = |rows: &Rows| -> Result<Vec<f64>> {
-        Ok(judge(model, task, rows)?.iter().map(|row| -row.loss).collect())
+        Ok(judge(model, task, rows)?
+            .iter()
+            .map(|row| -row.loss)
+            .collect())
     };
     attack(&scores(members)?, &scores(others)?, settings)
 }
@@ -144,13 +166,17 @@ fn in_parallel<T: Send>(
         if result.is_err() {
             next.store(jobs, Ordering::Relaxed);
         }
-        found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[job] = Some(result);
+        found
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)[job] = Some(result);
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs);
     };
     std::thread::scope(|scope| {
         (1..threads.min(jobs)).for_each(|_| drop(scope.spawn(work)));
         work();
     });
-    let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let found = found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     found.into_iter().flatten().collect()
 }

@@ -59,6 +59,8 @@ pub use likelihood::likelihood_ratio;
 pub use membership::{Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
-pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
+pub use relearning::{
+    LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time,
+};
 pub use task::{RowJudgement, Task, judge};
 pub use utility::{Utility, utility};

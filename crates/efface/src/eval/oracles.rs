@@ -57,7 +57,14 @@ pub struct Trials {
 
 impl Default for Trials {
     fn default() -> Self {
-        Self { oracles: 64, keep: 0.5, retained: 100, bootstrap: Bootstrap::default(), threads: 1, seed: 0 }
+        Self {
+            oracles: 64,
+            keep: 0.5,
+            retained: 100,
+            bootstrap: Bootstrap::default(),
+            threads: 1,
+            seed: 0,
+        }
     }
 }
 
@@ -106,7 +113,12 @@ impl OraclePlan {
         trials.check()?;
         if gone.is_empty() {
             let advice = "there is nobody to look for";
-            return Err(Error::TooFew { what: "rows to forget", found: 0, needed: 1, advice });
+            return Err(Error::TooFew {
+                what: "rows to forget",
+                found: 0,
+                needed: 1,
+                advice,
+            });
         }
         let left = rows.len() - gone.len();
         if left < LEAST_RETAINED {
@@ -123,10 +135,19 @@ impl OraclePlan {
         let retained = rest.split_off(left - trials.retained.min(left / 4));
         let count = groups_for(rows.width()).min(rest.len());
         let mut groups = vec![Vec::with_capacity(rest.len() / count + 1); count];
-        rest.into_iter().enumerate().for_each(|(at, id)| groups[at % count].push(id));
+        rest.into_iter()
+            .enumerate()
+            .for_each(|(at, id)| groups[at % count].push(id));
         let picked = ((trials.keep * count as f64).round() as usize).clamp(1, count - 1);
         let oracles = trials.oracles.next_multiple_of(4);
-        Ok(Self { oracles, forgotten: gone.to_vec(), retained, groups, picked, seed: trials.seed })
+        Ok(Self {
+            oracles,
+            forgotten: gone.to_vec(),
+            retained,
+            groups,
+            picked,
+            seed: trials.seed,
+        })
     }
 
     /// What an oracle sees. It follows from the number of the oracle alone, so that oracles may be fitted in any order.
@@ -149,13 +170,21 @@ impl OraclePlan {
         order.shuffle(&mut seeded_stream(self.seed, u64::MAX - oracle as u64));
         order.truncate(self.picked);
         order.sort_unstable();
-        OracleDraw { groups: order, forgotten, retained }
+        OracleDraw {
+            groups: order,
+            forgotten,
+            retained,
+        }
     }
 
     /// The rows of an oracle: the rest's, those of R′ that are in, and those of D that are.
     pub(super) fn members(&self, draw: &OracleDraw, with_forgotten: bool) -> Vec<RowId> {
-        let mut ids: Vec<RowId> =
-            draw.groups.iter().flat_map(|group| &self.groups[*group]).copied().collect();
+        let mut ids: Vec<RowId> = draw
+            .groups
+            .iter()
+            .flat_map(|group| &self.groups[*group])
+            .copied()
+            .collect();
         ids.extend(self.targets_in(draw, with_forgotten));
         ids
     }
@@ -167,7 +196,10 @@ impl OraclePlan {
         with_forgotten: bool,
     ) -> impl Iterator<Item = RowId> + 'a {
         let pick = |ids: &'a [RowId], inside: &'a [bool]| {
-            ids.iter().zip(inside).filter(|(_, inside)| **inside).map(|(id, _)| *id)
+            ids.iter()
+                .zip(inside)
+                .filter(|(_, inside)| **inside)
+                .map(|(id, _)| *id)
         };
         let forgotten = pick(&self.forgotten, &draw.forgotten).filter(move |_| with_forgotten);
         pick(&self.retained, &draw.retained).chain(forgotten)
@@ -175,7 +207,12 @@ impl OraclePlan {
 
     /// The rows of D that are in.
     pub(super) fn forgotten_in(&self, draw: &OracleDraw) -> Vec<RowId> {
-        self.forgotten.iter().zip(&draw.forgotten).filter(|(_, inside)| **inside).map(|(id, _)| *id).collect()
+        self.forgotten
+            .iter()
+            .zip(&draw.forgotten)
+            .filter(|(_, inside)| **inside)
+            .map(|(id, _)| *id)
+            .collect()
     }
 }
 
@@ -210,14 +247,27 @@ mod tests {
     #[test]
     fn every_target_is_in_half_of_the_oracles_and_of_each_fold() {
         let gone: Vec<RowId> = (0..5).map(RowId).collect();
-        let trials = Trials { oracles: 18, retained: 7, ..Trials::default() };
+        let trials = Trials {
+            oracles: 18,
+            retained: 7,
+            ..Trials::default()
+        };
         let plan = OraclePlan::new(&rows(200), &gone, &trials).unwrap();
-        assert_eq!((plan.oracles, plan.retained.len(), plan.groups.len()), (20, 7, 32));
+        assert_eq!(
+            (plan.oracles, plan.retained.len(), plan.groups.len()),
+            (20, 7, 32)
+        );
         for row in 0..5 {
             for fold in 0..2 {
-                let of_fold = (0..20).filter(|oracle| super::super::likelihood::fold(*oracle) == fold);
-                let inside: Vec<bool> = of_fold.map(|oracle| plan.draw(oracle).forgotten[row]).collect();
-                assert_eq!(inside.iter().filter(|inside| **inside).count() * 2, inside.len());
+                let of_fold =
+                    (0..20).filter(|oracle| super::super::likelihood::fold(*oracle) == fold);
+                let inside: Vec<bool> = of_fold
+                    .map(|oracle| plan.draw(oracle).forgotten[row])
+                    .collect();
+                assert_eq!(
+                    inside.iter().filter(|inside| **inside).count() * 2,
+                    inside.len()
+                );
             }
         }
         let draw = plan.draw(3);
@@ -225,19 +275,27 @@ mod tests {
         let members = plan.members(&draw, true);
         let distinct: HashSet<_> = members.iter().collect();
         assert_eq!(distinct.len(), members.len());
-        assert_eq!(members.len() - plan.members(&draw, false).len(), plan.forgotten_in(&draw).len());
+        assert_eq!(
+            members.len() - plan.members(&draw, false).len(),
+            plan.forgotten_in(&draw).len()
+        );
         assert_ne!(plan.draw(2).groups, draw.groups);
     }
 
     #[test]
     fn wide_rows_fall_into_fewer_groups() {
-        assert_eq!([10, 2895, 4000, 5792, 100_000].map(groups_for), [32, 32, 16, 8, 8]);
+        assert_eq!(
+            [10, 2895, 4000, 5792, 100_000].map(groups_for),
+            [32, 32, 16, 8, 8]
+        );
     }
 
     #[test]
     fn too_little_of_anything_is_refused() {
         let name = |n: usize, gone: &[RowId], trials: Trials| {
-            OraclePlan::new(&rows(n), gone, &trials).unwrap_err().to_string()
+            OraclePlan::new(&rows(n), gone, &trials)
+                .unwrap_err()
+                .to_string()
         };
         let good = Trials::default();
         assert!(name(100, &[], good).contains("rows to forget: 0"));
@@ -245,8 +303,28 @@ mod tests {
         assert!(name(100, &[RowId(100)], good).contains("row 100"));
         assert!(name(100, &[RowId(1)], Trials { oracles: 8, ..good }).starts_with("oracles = 8"));
         assert!(name(100, &[RowId(1)], Trials { keep: 1.0, ..good }).starts_with("keep = 1"));
-        assert!(name(100, &[RowId(1)], Trials { keep: f64::NAN, ..good }).starts_with("keep = NaN"));
-        assert!(name(100, &[RowId(1)], Trials { retained: 0, ..good }).starts_with("retained = 0"));
+        assert!(
+            name(
+                100,
+                &[RowId(1)],
+                Trials {
+                    keep: f64::NAN,
+                    ..good
+                }
+            )
+            .starts_with("keep = NaN")
+        );
+        assert!(
+            name(
+                100,
+                &[RowId(1)],
+                Trials {
+                    retained: 0,
+                    ..good
+                }
+            )
+            .starts_with("retained = 0")
+        );
         assert!(name(100, &[RowId(1)], Trials { threads: 0, ..good }).starts_with("threads = 0"));
     }
 }

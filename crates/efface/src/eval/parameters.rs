@@ -9,8 +9,12 @@ use crate::models::Model;
 /// nothing. A model in shards is refused.
 pub fn parameters(model: &Model) -> Result<Vec<f64>> {
     if model.family() == Family::Sisa {
-        let reason = "a model in shards has no parameters of its own; compare its predictions".into();
-        return Err(Error::Unsupported { method: "parameters", reason });
+        let reason =
+            "a model in shards has no parameters of its own; compare its predictions".into();
+        return Err(Error::Unsupported {
+            method: "parameters",
+            reason,
+        });
     }
     let named = model.parameters()?;
     let mut all: Vec<f64> = Vec::new();

@@ -68,7 +68,12 @@ pub fn relearning_time<M, E>(
         current = loss(model)?;
     }
     let steps = is_known(current).then_some(done);
-    Ok(RelearningTime { steps, limit, start_loss, target_loss })
+    Ok(RelearningTime {
+        steps,
+        limit,
+        start_loss,
+        target_loss,
+    })
 }
 
 /// The relearning time of an unlearned model beside that of a retrained one.
@@ -121,26 +126,40 @@ pub struct LinearRelearning {
 impl LinearRelearning {
     /// Measures the retrained model and chooses the step by it. Refuses models that are not trained by gradients, and models with
     /// noise, which would have to relearn their noise as well.
-    pub fn new(recipe: &Recipe, before: &Model, retrained: &Model, forgotten: &Rows) -> Result<Self> {
+    pub fn new(
+        recipe: &Recipe,
+        before: &Model,
+        retrained: &Model,
+        forgotten: &Rows,
+    ) -> Result<Self> {
         let lesson = LessonRows::new(recipe, forgotten)?;
         let target = lesson.loss(&lesson.read(before)?);
         let start = lesson.read(retrained)?;
         let mut step_size = 1.0 / lesson.steepness;
         let mut time = lesson.time(start.clone(), target, step_size);
         for _ in 0..MOST_HALVINGS {
-            if time.steps.is_none_or(|steps| steps == 0 || steps >= LEAST_STEPS) {
+            if time
+                .steps
+                .is_none_or(|steps| steps == 0 || steps >= LEAST_STEPS)
+            {
                 break;
             }
             step_size /= 2.0;
             time = lesson.time(start.clone(), target, step_size);
         }
-        Ok(Self { lesson, step_size, retrained: time })
+        Ok(Self {
+            lesson,
+            step_size,
+            retrained: time,
+        })
     }
 
     /// The relearning time of a model, beside the retrained one's.
     pub fn measure(&self, model: &Model) -> Result<Relearning> {
         let start = self.lesson.read(model)?;
-        let own = self.lesson.time(start, self.retrained.target_loss, self.step_size);
+        let own = self
+            .lesson
+            .time(start, self.retrained.target_loss, self.step_size);
         Ok(Relearning::new(own, self.retrained))
     }
 }
@@ -180,7 +199,12 @@ type LessonParameters = Vec<f64>;
 
 impl LessonRows {
     fn new(recipe: &Recipe, forgotten: &Rows) -> Result<Self> {
-        let refuse = |reason: &str| Err(Error::Unsupported { method: "relearning", reason: reason.into() });
+        let refuse = |reason: &str| {
+            Err(Error::Unsupported {
+                method: "relearning",
+                reason: reason.into(),
+            })
+        };
         let about = recipe.describe();
         if about.is_certified {
             return refuse("a model trained with noise would have to relearn its noise as well");
@@ -193,7 +217,9 @@ impl LessonRows {
             _ => None,
         };
         let (Some(loss), Some(intercept)) = (loss, about.intercept) else {
-            return refuse("the model is not trained by gradient steps; look at the distance instead");
+            return refuse(
+                "the model is not trained by gradient steps; look at the distance instead",
+            );
         };
         let total_weight: f64 = forgotten.iter().map(|row| row.weight).sum();
         if forgotten.is_empty() || total_weight <= 0.0 {
@@ -225,11 +251,17 @@ impl LessonRows {
             }
             let class = match loss {
                 LessonLoss::Squared => 0,
-                LessonLoss::Odds(link) => link
-                    .class(row.targets)
-                    .ok_or(Error::NotAClass { row: row.id, expected: link.expected() })?,
+                LessonLoss::Odds(link) => link.class(row.targets).ok_or(Error::NotAClass {
+                    row: row.id,
+                    expected: link.expected(),
+                })?,
             };
-            rows.push(LessonRow { entries, targets: row.targets.to_vec(), class, weight: row.weight });
+            rows.push(LessonRow {
+                entries,
+                targets: row.targets.to_vec(),
+                class,
+                weight: row.weight,
+            });
         }
         let curvature = match loss {
             LessonLoss::Squared => 1.0,
@@ -238,7 +270,15 @@ impl LessonRows {
         let width = columns.len() + usize::from(intercept);
         let steepness = curvature * width.max(1) as f64;
         let outputs = forgotten.outputs();
-        Ok(Self { loss, columns, intercept, outputs, rows, total_weight, steepness })
+        Ok(Self {
+            loss,
+            columns,
+            intercept,
+            outputs,
+            rows,
+            total_weight,
+            steepness,
+        })
     }
 
     fn width(&self) -> usize {
@@ -248,18 +288,31 @@ impl LessonRows {
     /// The parameters of a model on the columns of the lesson.
     fn read(&self, model: &Model) -> Result<LessonParameters> {
         let named = model.parameters().unwrap_or_default();
-        let (Some(table), Some(constants)) = (named.table("coefficients"), named.vector("intercept")) else {
+        let (Some(table), Some(constants)) =
+            (named.table("coefficients"), named.vector("intercept"))
+        else {
             let reason = "the model is not of the recipe's family".into();
-            return Err(Error::Unsupported { method: "relearning", reason });
+            return Err(Error::Unsupported {
+                method: "relearning",
+                reason,
+            });
         };
         if table.ncols() != self.outputs {
-            return Err(Error::Shape { what: "outputs", found: table.ncols(), expected: self.outputs });
+            return Err(Error::Shape {
+                what: "outputs",
+                found: table.ncols(),
+                expected: self.outputs,
+            });
         }
         let mut parameters = Vec::with_capacity(self.width() * self.outputs);
         for (output, constant) in constants.iter().enumerate() {
             for &(column, scale) in &self.columns {
                 if column >= table.nrows() {
-                    return Err(Error::Shape { what: "columns", found: table.nrows(), expected: column + 1 });
+                    return Err(Error::Shape {
+                        what: "columns",
+                        found: table.nrows(),
+                        expected: column + 1,
+                    });
                 }
                 parameters.push(table[(column, output)] * scale);
             }
@@ -275,14 +328,27 @@ impl LessonRows {
         let mut scores = vec![0.0; self.outputs];
         let mut slopes = vec![0.0; self.outputs];
         for row in &self.rows {
-            for (score, of_output) in scores.iter_mut().zip(parameters.chunks(self.width().max(1))) {
-                *score = row.entries.iter().map(|&(place, value)| of_output[place] * value).sum();
+            for (score, of_output) in scores
+                .iter_mut()
+                .zip(parameters.chunks(self.width().max(1)))
+            {
+                *score = row
+                    .entries
+                    .iter()
+                    .map(|&(place, value)| of_output[place] * value)
+                    .sum();
             }
             let loss = match self.loss {
                 LessonLoss::Odds(link) => link.judge(&scores, row.class, &mut slopes).0,
                 LessonLoss::Squared => {
-                    let misses = scores.iter().zip(&row.targets).map(|(score, target)| score - target);
-                    slopes.iter_mut().zip(misses).for_each(|(slope, miss)| *slope = miss);
+                    let misses = scores
+                        .iter()
+                        .zip(&row.targets)
+                        .map(|(score, target)| score - target);
+                    slopes
+                        .iter_mut()
+                        .zip(misses)
+                        .for_each(|(slope, miss)| *slope = miss);
                     0.5 * slopes.iter().map(|miss| miss * miss).sum::<f64>()
                 }
             };
@@ -302,10 +368,15 @@ impl LessonRows {
         self.visit(parameters, |row, _, slopes| {
             for (of_output, slope) in gradient.chunks_mut(width).zip(slopes) {
                 let pull = row.weight * slope / self.total_weight;
-                row.entries.iter().for_each(|&(place, value)| of_output[place] += pull * value);
+                row.entries
+                    .iter()
+                    .for_each(|&(place, value)| of_output[place] += pull * value);
             }
         });
-        parameters.iter_mut().zip(&gradient).for_each(|(value, slope)| *value -= step_size * slope);
+        parameters
+            .iter_mut()
+            .zip(&gradient)
+            .for_each(|(value, slope)| *value -= step_size * slope);
     }
 
     fn time(&self, mut start: LessonParameters, target: f64, step_size: f64) -> RelearningTime {
@@ -335,12 +406,20 @@ mod tests {
             };
             relearning_time(&mut 8.0, target, limit, step, |x| Ok(x * x)).unwrap()
         };
-        assert_eq!([64.0, 16.0, 5.0, 1.0].map(|target| time(target, 10).steps), [0, 1, 2, 3].map(Some));
+        assert_eq!(
+            [64.0, 16.0, 5.0, 1.0].map(|target| time(target, 10).steps),
+            [0, 1, 2, 3].map(Some)
+        );
         assert_eq!(time(1.0, 2).steps, None);
         assert_eq!(time(f64::NAN, 2).steps, None);
         assert_eq!(
             time(4.0, 10),
-            RelearningTime { start_loss: 64.0, target_loss: 4.0, limit: 10, steps: Some(2) }
+            RelearningTime {
+                start_loss: 64.0,
+                target_loss: 4.0,
+                limit: 10,
+                steps: Some(2)
+            }
         );
         let stopped: Result<RelearningTime> =
             relearning_time(&mut 8.0, 1.0, 10, |_| Err(Error::Stopped), |x| Ok(x * x));
@@ -360,19 +439,35 @@ mod tests {
         let row = Rows::new(Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
         let recipe = Recipe::new(Ridge::new(1.0).intercept(false));
         let lesson = LessonRows::new(&recipe, &row).unwrap();
-        assert_eq!((lesson.columns.as_slice(), lesson.steepness), (&[(0, 2.0)][..], 1.0));
+        assert_eq!(
+            (lesson.columns.as_slice(), lesson.steepness),
+            (&[(0, 2.0)][..], 1.0)
+        );
         for halvings in 0..8 {
             let step_size = 0.5f64.powi(halvings);
             let time = lesson.time(vec![0.0], lesson.loss(&vec![0.5]), step_size);
-            let expected = if halvings == 0 { 1.0 } else { (0.5f64.ln() / (1.0 - step_size).ln()).ceil() };
+            let expected = if halvings == 0 {
+                1.0
+            } else {
+                (0.5f64.ln() / (1.0 - step_size).ln()).ceil()
+            };
             assert_eq!(time.steps, Some(expected as usize), "{halvings}");
         }
     }
 
     #[test]
     fn rows_without_weight_teach_nothing() {
-        let row = Rows::with_ids(vec![RowId(4)], Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
+        let row = Rows::with_ids(
+            vec![RowId(4)],
+            Dense::new(vec![2.0], 1).unwrap(),
+            vec![1.0],
+            1,
+        )
+        .unwrap();
         let row = row.weighted(vec![0.0]).unwrap();
-        assert_eq!(LessonRows::new(&Recipe::new(Ridge::new(1.0)), &row).unwrap_err(), Error::NoWeight);
+        assert_eq!(
+            LessonRows::new(&Recipe::new(Ridge::new(1.0)), &row).unwrap_err(),
+            Error::NoWeight
+        );
     }
 }

@@ -39,14 +39,25 @@ impl<'a> ShadowFitter<'a> {
             if let Some(parts) = GroupSums::new(ridge, rows, &plan.groups)? {
                 way = ShadowFitting::Sums(Box::new(parts));
             }
-        } else if about.scores == ScoreKind::LogOdds && !about.is_certified && !about.knows_row_numbers {
+        } else if about.scores == ScoreKind::LogOdds
+            && !about.is_certified
+            && !about.knows_row_numbers
+        {
             let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
             // A class without rows leaves no common model to start from, but single oracles may still be fitted.
-            if let Ok(start) = recipe.without_curvature().fit(&rows.filter(|id| rest.contains(&id))) {
+            if let Ok(start) = recipe
+                .without_curvature()
+                .fit(&rows.filter(|id| rest.contains(&id)))
+            {
                 way = ShadowFitting::From(Box::new(start));
             }
         }
-        Ok(Self { plan, rows, recipe, way })
+        Ok(Self {
+            plan,
+            rows,
+            recipe,
+            way,
+        })
     }
 
     /// The oracle of a draw, with the rows to forget that it has or without them. Only the former will be asked to forget, and
@@ -61,7 +72,11 @@ impl<'a> ShadowFitter<'a> {
             return Ok(Model::new(parts.fit(&draw.groups, &more)?));
         }
         let rows = subset(self.plan.members(draw, with_forgotten));
-        let recipe = if with_forgotten { self.recipe.clone() } else { self.recipe.without_curvature() };
+        let recipe = if with_forgotten {
+            self.recipe.clone()
+        } else {
+            self.recipe.without_curvature()
+        };
         match &self.way {
             ShadowFitting::From(start) => recipe.resume(start, &rows),
             _ => recipe.fit(&rows),
@@ -70,7 +85,10 @@ impl<'a> ShadowFitter<'a> {
 
     /// The rows of an oracle, for methods that read them.
     pub(super) fn store(&self, draw: &OracleDraw) -> RowSubset<'a> {
-        RowSubset { rows: self.rows, ids: self.plan.members(draw, true).into_iter().collect() }
+        RowSubset {
+            rows: self.rows,
+            ids: self.plan.members(draw, true).into_iter().collect(),
+        }
     }
 }
 

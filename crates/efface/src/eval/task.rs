@@ -55,7 +55,11 @@ impl Task {
                     && targets.iter().all(|t| *t == 0.0 || *t == 1.0)
             }
         };
-        if rows.iter().all(|row| is_class(row.targets)) { Self::Classes } else { Self::Regression }
+        if rows.iter().all(|row| is_class(row.targets)) {
+            Self::Classes
+        } else {
+            Self::Regression
+        }
     }
 }
 
@@ -88,7 +92,10 @@ pub fn judge(model: &Model, task: Task, rows: &Rows) -> Result<Vec<RowJudgement>
         read(&scores, slot, &mut line);
         let judgement = kind.judge(row.id, &line, row.targets);
         if !judgement.margin.is_finite() || !judgement.loss.is_finite() {
-            return Err(Error::Margin { row: row.id, value: judgement.margin });
+            return Err(Error::Margin {
+                row: row.id,
+                value: judgement.margin,
+            });
         }
         found.push(judgement);
     }
@@ -97,7 +104,9 @@ pub fn judge(model: &Model, task: Task, rows: &Rows) -> Result<Vec<RowJudgement>
 
 /// Copies one line of scores.
 pub(super) fn read(scores: &Mat<f64>, slot: usize, line: &mut [f64]) {
-    line.iter_mut().enumerate().for_each(|(output, value)| *value = scores[(slot, output)]);
+    line.iter_mut()
+        .enumerate()
+        .for_each(|(output, value)| *value = scores[(slot, output)]);
 }
 
 /// The class that scores stand for: one score is decided at 0, several by the largest, the first of equals.
@@ -144,11 +153,19 @@ impl MarginKind {
 
     fn judge(self, id: RowId, scores: &[f64], targets: &[f64]) -> RowJudgement {
         let class = decided(targets);
-        let squares: f64 = scores.iter().zip(targets).map(|(s, y)| (s - y).powi(2)).sum();
+        let squares: f64 = scores
+            .iter()
+            .zip(targets)
+            .map(|(s, y)| (s - y).powi(2))
+            .sum();
         match self {
             Self::Near => RowJudgement {
                 id,
-                margin: if let ([s], [y]) = (scores, targets) { s - y } else { -0.5 * squares },
+                margin: if let ([s], [y]) = (scores, targets) {
+                    s - y
+                } else {
+                    -0.5 * squares
+                },
                 loss: squares,
                 correct: None,
                 squared_error: Some(squares),
@@ -156,7 +173,13 @@ impl MarginKind {
             Self::NearestCentre => {
                 let nearest = scores.iter().copied().fold(f64::INFINITY, f64::min);
                 let square = nearest * nearest;
-                RowJudgement { id, margin: -square, loss: square, correct: None, squared_error: Some(square) }
+                RowJudgement {
+                    id,
+                    margin: -square,
+                    loss: square,
+                    correct: None,
+                    squared_error: Some(square),
+                }
             }
             Self::Votes => {
                 // One column is the mean of −1 and 1, several are shares.
@@ -175,7 +198,13 @@ impl MarginKind {
                     _ => scores[class],
                 };
                 let correct = Some(decided(scores) == class);
-                RowJudgement { id, margin, loss: 1.0 - own_share, correct, squared_error: None }
+                RowJudgement {
+                    id,
+                    margin,
+                    loss: 1.0 - own_share,
+                    correct,
+                    squared_error: None,
+                }
             }
             Self::SquaredClasses => RowJudgement {
                 id,
@@ -205,7 +234,11 @@ impl MarginKind {
 }
 
 fn others(scores: &[f64], class: usize) -> impl Iterator<Item = f64> + '_ {
-    scores.iter().enumerate().filter(move |(other, _)| *other != class).map(|(_, score)| *score)
+    scores
+        .iter()
+        .enumerate()
+        .filter(move |(other, _)| *other != class)
+        .map(|(_, score)| *score)
 }
 
 /// log p_y/(1 − p_y) = s_y − log Σ_{c≠y} e^{s_c}; for one score, the score itself.
@@ -214,7 +247,9 @@ fn log_odds(scores: &[f64], class: usize) -> f64 {
         return if class == 1 { *score } else { -score };
     }
     let largest = others(scores, class).fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = others(scores, class).map(|score| (score - largest).exp()).sum();
+    let sum: f64 = others(scores, class)
+        .map(|score| (score - largest).exp())
+        .sum();
     scores[class] - largest - sum.ln()
 }
 
@@ -222,7 +257,10 @@ fn log_odds(scores: &[f64], class: usize) -> f64 {
 pub(super) fn check_family(recipe: &Recipe) -> Result<()> {
     let refuse = |reason: &str| {
         let reason = format!("{reason}; look at the distance and the attacks instead");
-        Err(Error::Unsupported { method: "feature_injection", reason })
+        Err(Error::Unsupported {
+            method: "feature_injection",
+            reason,
+        })
     };
     match recipe.family() {
         Family::KMeans => refuse("clusters put no weight on a feature"),
@@ -239,18 +277,35 @@ mod tests {
 
     fn rows(targets: Vec<f64>, outputs: usize) -> Rows {
         let n = targets.len() / outputs;
-        let x: Vec<f64> = (0..2 * n).map(|i| ((i * 7 + 3) % 11) as f64 / 5.0 - 1.0).collect();
+        let x: Vec<f64> = (0..2 * n)
+            .map(|i| ((i * 7 + 3) % 11) as f64 / 5.0 - 1.0)
+            .collect();
         Rows::new(Dense::new(x, 2).unwrap(), targets, outputs).unwrap()
     }
 
     #[test]
     fn the_task_follows_from_the_targets_of_ridge_and_from_the_family_of_others() {
         let ridge = Recipe::new(Ridge::new(1.0));
-        assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.0, 1.0], 1)), Task::Classes);
-        assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.5, 1.0], 1)), Task::Regression);
-        assert_eq!(Task::of(&ridge, &rows(vec![1.0, 0.0, 0.0, 1.0], 2)), Task::Classes);
-        assert_eq!(Task::of(&ridge, &rows(vec![1.0, 1.0, 0.0, 1.0], 2)), Task::Regression);
-        assert_eq!(Task::of(&Recipe::new(Logistic::new(1.0)), &rows(vec![0.0], 1)), Task::Classes);
+        assert_eq!(
+            Task::of(&ridge, &rows(vec![1.0, -1.0, 1.0], 1)),
+            Task::Classes
+        );
+        assert_eq!(
+            Task::of(&ridge, &rows(vec![1.0, -1.5, 1.0], 1)),
+            Task::Regression
+        );
+        assert_eq!(
+            Task::of(&ridge, &rows(vec![1.0, 0.0, 0.0, 1.0], 2)),
+            Task::Classes
+        );
+        assert_eq!(
+            Task::of(&ridge, &rows(vec![1.0, 1.0, 0.0, 1.0], 2)),
+            Task::Regression
+        );
+        assert_eq!(
+            Task::of(&Recipe::new(Logistic::new(1.0)), &rows(vec![0.0], 1)),
+            Task::Classes
+        );
     }
 
     /// The loss is that of the model's own probabilities, and the margin their log-odds.
@@ -266,8 +321,9 @@ mod tests {
             assert!((judged[slot].margin - (p / (1.0 - p)).ln()).abs() < 1e-12);
             assert_eq!(judged[slot].correct, Some(p > 0.5));
         }
-        let three: Vec<f64> =
-            (0..9).flat_map(|i| [0, 1, 2].map(|c| f64::from(u8::from(i % 3 == c)))).collect();
+        let three: Vec<f64> = (0..9)
+            .flat_map(|i| [0, 1, 2].map(|c| f64::from(u8::from(i % 3 == c))))
+            .collect();
         let three = rows(three, 3);
         let model = Softmax::new(0.5).fit(&three).unwrap();
         let probabilities = model.probabilities(&three.table()).unwrap();

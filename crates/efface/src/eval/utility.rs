@@ -27,9 +27,14 @@ pub fn utility(model: &Model, task: Task, rows: &Rows) -> Result<Utility> {
     let n = judged.len() as f64;
     let correct: Option<Vec<bool>> = judged.iter().map(|row| row.correct).collect();
     let squares: Option<Vec<f64>> = judged.iter().map(|row| row.squared_error).collect();
-    let log_loss = has_log_loss(model, task).then(|| judged.iter().map(|row| row.loss).sum::<f64>() / n);
+    let log_loss =
+        has_log_loss(model, task).then(|| judged.iter().map(|row| row.loss).sum::<f64>() / n);
     // The distance to a centre is one number, whatever targets the rows may carry.
-    let outputs = if task == Task::Clusters { 1 } else { rows.outputs() };
+    let outputs = if task == Task::Clusters {
+        1
+    } else {
+        rows.outputs()
+    };
     Ok(Utility {
         rows: judged.len(),
         accuracy: correct.map(|all| all.iter().filter(|correct| **correct).count() as f64 / n),

@@ -88,17 +88,30 @@ impl TextAnalyzer {
         stop_words: StopWords,
     ) -> Result<Self, FeatureError> {
         if least == 0 || least > most || most > LONGEST_RUN {
-            return Err(FeatureError::RunLengths { least, most, limit: LONGEST_RUN });
+            return Err(FeatureError::RunLengths {
+                least,
+                most,
+                limit: LONGEST_RUN,
+            });
         }
         if unit != TextUnit::Words && stop_words != StopWords::None {
             return Err(FeatureError::StoppedCharacters);
         }
         let stopped = match &stop_words {
             StopWords::None => HashSet::new(),
-            StopWords::English => ENGLISH.split_ascii_whitespace().map(str::to_owned).collect(),
+            StopWords::English => ENGLISH
+                .split_ascii_whitespace()
+                .map(str::to_owned)
+                .collect(),
             StopWords::Listed(words) => words.iter().map(|word| word.to_lowercase()).collect(),
         };
-        Ok(Self { unit, least, most, stop_words, stopped })
+        Ok(Self {
+            unit,
+            least,
+            most,
+            stop_words,
+            stopped,
+        })
     }
 
     /// Calls `visit` with each run of the text.
@@ -198,20 +211,31 @@ mod tests {
 
     fn runs(unit: TextUnit, least: usize, most: usize, stop: StopWords, text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        TextAnalyzer::new(unit, least, most, stop).unwrap().each(text, |run| out.push(run.to_owned()));
+        TextAnalyzer::new(unit, least, most, stop)
+            .unwrap()
+            .each(text, |run| out.push(run.to_owned()));
         out
     }
 
     /// Oracle: scikit-learn, `CountVectorizer(analyzer, ngram_range, stop_words).build_analyzer()`.
     #[test]
     fn runs_equal_scikit_learn() {
-        let words = |least, most, stop| runs(TextUnit::Words, least, most, stop, "The good, the BAD film");
+        let words =
+            |least, most, stop| runs(TextUnit::Words, least, most, stop, "The good, the BAD film");
         assert_eq!(
             words(1, 2, StopWords::None),
-            ["the", "good", "the", "bad", "film", "the good", "good the", "the bad", "bad film"]
+            [
+                "the", "good", "the", "bad", "film", "the good", "good the", "the bad", "bad film"
+            ]
         );
-        assert_eq!(words(1, 2, StopWords::English), ["good", "bad", "film", "good bad", "bad film"]);
-        assert_eq!(words(2, 2, StopWords::Listed(vec!["Film".into()])), ["the good", "good the", "the bad"]);
+        assert_eq!(
+            words(1, 2, StopWords::English),
+            ["good", "bad", "film", "good bad", "bad film"]
+        );
+        assert_eq!(
+            words(2, 2, StopWords::Listed(vec!["Film".into()])),
+            ["the good", "good the", "the bad"]
+        );
         assert_eq!(
             runs(TextUnit::Characters, 2, 3, StopWords::None, "aB  c"),
             ["ab", "b ", " c", "ab ", "b c"]
@@ -220,14 +244,24 @@ mod tests {
             runs(TextUnit::CharactersInWords, 2, 3, StopWords::None, "é ab"),
             [" é", "é ", " é ", " a", "ab", "b ", " ab", "ab "]
         );
-        assert_eq!(runs(TextUnit::CharactersInWords, 4, 5, StopWords::None, "a"), [" a "]);
+        assert_eq!(
+            runs(TextUnit::CharactersInWords, 4, 5, StopWords::None, "a"),
+            [" a "]
+        );
     }
 
     #[test]
     fn impossible_runs_are_refused() {
         for (least, most) in [(0, 1), (2, 1), (1, LONGEST_RUN + 1)] {
             let refused = TextAnalyzer::new(TextUnit::Words, least, most, StopWords::None);
-            assert_eq!(refused, Err(FeatureError::RunLengths { least, most, limit: LONGEST_RUN }));
+            assert_eq!(
+                refused,
+                Err(FeatureError::RunLengths {
+                    least,
+                    most,
+                    limit: LONGEST_RUN
+                })
+            );
         }
         let refused = TextAnalyzer::new(TextUnit::Characters, 1, 1, StopWords::English);
         assert_eq!(refused, Err(FeatureError::StoppedCharacters));

@@ -44,19 +44,29 @@ pub struct TextAugmenter<'a> {
 impl<'a> TextAugmenter<'a> {
     /// One change a text.
     pub fn new(synonyms: &'a Synonyms, seed: u64) -> Self {
-        Self { synonyms, changes: 1, seed }
+        Self {
+            synonyms,
+            changes: 1,
+            seed,
+        }
     }
 
     /// How many changes each text gets; at least 1.
     pub fn changes(self, changes: usize) -> Self {
-        Self { changes: changes.max(1), ..self }
+        Self {
+            changes: changes.max(1),
+            ..self
+        }
     }
 
     /// A new text from an old one. The same number gives the same text.
     pub fn alter(&self, text: &str, number: u64) -> AlteredText {
         let mut rng = seeded(self.seed);
         rng.set_stream(number);
-        let mut altered = AlteredText { text: text.to_owned(), alterations: Vec::new() };
+        let mut altered = AlteredText {
+            text: text.to_owned(),
+            alterations: Vec::new(),
+        };
         for _ in 0..self.changes {
             self.once(&mut altered, &mut rng);
         }
@@ -74,8 +84,9 @@ impl<'a> TextAugmenter<'a> {
         texts: &[T],
         count: usize,
     ) -> Result<Vec<(usize, String)>, FeatureError> {
-        let mut usable: Vec<usize> =
-            (0..texts.len()).filter(|at| words(texts[*at].as_ref()).nth(1).is_some()).collect();
+        let mut usable: Vec<usize> = (0..texts.len())
+            .filter(|at| words(texts[*at].as_ref()).nth(1).is_some())
+            .collect();
         if usable.is_empty() && count > 0 {
             return Err(FeatureError::NothingToAlter { texts: texts.len() });
         }
@@ -84,11 +95,17 @@ impl<'a> TextAugmenter<'a> {
         rng.set_stream(u64::MAX);
         usable.shuffle(&mut rng);
         let sources = usable.iter().cycle().take(count).enumerate();
-        Ok(sources.map(|(number, &at)| (at, self.alter(texts[at].as_ref(), number as u64).text)).collect())
+        Ok(sources
+            .map(|(number, &at)| (at, self.alter(texts[at].as_ref(), number as u64).text))
+            .collect())
     }
 
     fn once(&self, altered: &mut AlteredText, rng: &mut SeededRng) {
-        let mut kinds = [TextAlteration::Synonym, TextAlteration::Deletion, TextAlteration::Order];
+        let mut kinds = [
+            TextAlteration::Synonym,
+            TextAlteration::Deletion,
+            TextAlteration::Order,
+        ];
         kinds.shuffle(rng);
         for kind in kinds {
             let done = match kind {
@@ -104,11 +121,16 @@ impl<'a> TextAugmenter<'a> {
 
     fn replace(&self, altered: &mut AlteredText, rng: &mut SeededRng) -> bool {
         let text = &altered.text;
-        let known: Vec<Range<usize>> =
-            words(text).filter(|word| !self.synonyms.of(&text[word.clone()]).is_empty()).collect();
-        let Some(word) = pick(&known, rng).cloned() else { return false };
+        let known: Vec<Range<usize>> = words(text)
+            .filter(|word| !self.synonyms.of(&text[word.clone()]).is_empty())
+            .collect();
+        let Some(word) = pick(&known, rng).cloned() else {
+            return false;
+        };
         let synonyms = self.synonyms.of(&text[word.clone()]);
-        let Some(synonym) = pick(synonyms, rng) else { return false };
+        let Some(synonym) = pick(synonyms, rng) else {
+            return false;
+        };
         let written = cased(synonym, &text[word.clone()]);
         if written == text[word.clone()] {
             return false;
@@ -126,10 +148,16 @@ impl<'a> TextAugmenter<'a> {
         let at = rng.random_range(0..all.len());
         let Range { start, end } = all[at].clone();
         // The blank after the word goes with it, or the one before it where none follows.
-        let blanks =
-            altered.text[end..].chars().take_while(|c| c.is_whitespace()).map(char::len_utf8).sum::<usize>();
-        let before =
-            altered.text[..start].chars().next_back().filter(|c| c.is_whitespace()).map_or(0, char::len_utf8);
+        let blanks = altered.text[end..]
+            .chars()
+            .take_while(|c| c.is_whitespace())
+            .map(char::len_utf8)
+            .sum::<usize>();
+        let before = altered.text[..start]
+            .chars()
+            .next_back()
+            .filter(|c| c.is_whitespace())
+            .map_or(0, char::len_utf8);
         let capital = altered.text[start..end].to_owned();
         if blanks > 0 {
             altered.text.replace_range(start..end + blanks, "");
@@ -155,7 +183,9 @@ impl<'a> TextAugmenter<'a> {
             a.to_lowercase() != b.to_lowercase()
         };
         let places: Vec<usize> = (0..all.len().saturating_sub(1)).filter(differ).collect();
-        let Some(&at) = pick(&places, rng) else { return false };
+        let Some(&at) = pick(&places, rng) else {
+            return false;
+        };
         let a = all[at].clone();
         let b = all[at + 1].clone();
         let first = text[a.clone()].to_owned();
@@ -177,7 +207,11 @@ impl<'a> TextAugmenter<'a> {
 }
 
 fn pick<'t, T>(from: &'t [T], rng: &mut SeededRng) -> Option<&'t T> {
-    if from.is_empty() { None } else { from.get(rng.random_range(0..from.len())) }
+    if from.is_empty() {
+        None
+    } else {
+        from.get(rng.random_range(0..from.len()))
+    }
 }
 
 /// The words of a text: runs of letters and digits, with hyphens and apostrophes inside.
@@ -189,7 +223,9 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
         let mut inside = text[start..].char_indices().peekable();
         while let Some((offset, c)) = inside.next() {
             let joins = matches!(c, '-' | '\'' | '’')
-                && inside.peek().is_some_and(|(_, next)| next.is_alphanumeric());
+                && inside
+                    .peek()
+                    .is_some_and(|(_, next)| next.is_alphanumeric());
             if !c.is_alphanumeric() && !joins {
                 break;
             }
@@ -202,8 +238,9 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Whether what comes after this begins a sentence.
 fn begins_sentence(before: &str) -> bool {
-    let last = before
-        .trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '“' | '(' | ')' | '”'));
+    let last = before.trim_end_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '“' | '(' | ')' | '”')
+    });
     last.is_empty() || last.ends_with(['.', '!', '?'])
 }
 
@@ -220,19 +257,27 @@ fn raised(word: &str, like: &str) -> String {
         return word.to_owned();
     }
     let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 fn lowered(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// A word in the case of another: all capitals, a first capital, or as it is.
 fn cased(word: &str, like: &str) -> String {
     let mut letters = like.chars().filter(|c| c.is_alphabetic());
     let many = letters.clone().count() > 1;
-    if many && letters.all(char::is_uppercase) { word.to_uppercase() } else { raised(word, like) }
+    if many && letters.all(char::is_uppercase) {
+        word.to_uppercase()
+    } else {
+        raised(word, like)
+    }
 }
 
 #[cfg(test)]
@@ -254,7 +299,20 @@ mod tests {
     fn words_keep_their_hyphens_and_leave_punctuation() {
         let text = "Don't stop -- the well-known 'end', e.g. 5.8bn!";
         let found: Vec<&str> = words(text).map(|word| &text[word]).collect();
-        assert_eq!(found, ["Don't", "stop", "the", "well-known", "end", "e", "g", "5", "8bn"]);
+        assert_eq!(
+            found,
+            [
+                "Don't",
+                "stop",
+                "the",
+                "well-known",
+                "end",
+                "e",
+                "g",
+                "5",
+                "8bn"
+            ]
+        );
     }
 
     #[test]
@@ -264,7 +322,9 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for number in 0..200 {
             let found = TextAugmenter::new(&synonyms, 1).alter(text, number);
-            let [alteration] = found.alterations[..] else { panic!("{found:?}") };
+            let [alteration] = found.alterations[..] else {
+                panic!("{found:?}")
+            };
             seen.insert(alteration);
             let old = word_list(text);
             let new = word_list(&found.text);
@@ -277,7 +337,9 @@ mod tests {
                 }
             }
             assert!(found.text.starts_with(char::is_uppercase), "{}", found.text);
-            assert!(found.text.contains("(") && found.text.contains(")") && found.text.ends_with('.'));
+            assert!(
+                found.text.contains("(") && found.text.contains(")") && found.text.ends_with('.')
+            );
             assert!(!found.text.contains("  "), "{}", found.text);
         }
         assert_eq!(seen.len(), 3);
@@ -294,19 +356,39 @@ mod tests {
     #[test]
     fn a_set_grows_by_as_many_as_asked_for() {
         let synonyms = table();
-        let texts: Vec<String> = (0..50).map(|i| format!("story {i} about a big house")).collect();
+        let texts: Vec<String> = (0..50)
+            .map(|i| format!("story {i} about a big house"))
+            .collect();
         let made = TextAugmenter::new(&synonyms, 3).more(&texts, 120).unwrap();
         assert_eq!(made.len(), 120);
         let taken = |range: std::ops::Range<usize>| {
-            made[range].iter().map(|(at, _)| *at).collect::<std::collections::HashSet<_>>().len()
+            made[range]
+                .iter()
+                .map(|(at, _)| *at)
+                .collect::<std::collections::HashSet<_>>()
+                .len()
         };
         assert_eq!((taken(0..50), taken(50..100)), (50, 50));
         assert!(made.iter().all(|(at, text)| *text != texts[*at]));
-        assert_eq!(made, TextAugmenter::new(&synonyms, 3).more(&texts, 120).unwrap());
-        assert_ne!(made, TextAugmenter::new(&synonyms, 4).more(&texts, 120).unwrap());
-        let told = TextAugmenter::new(&synonyms, 3).more(&["one", ""], 1).unwrap_err().to_string();
+        assert_eq!(
+            made,
+            TextAugmenter::new(&synonyms, 3).more(&texts, 120).unwrap()
+        );
+        assert_ne!(
+            made,
+            TextAugmenter::new(&synonyms, 4).more(&texts, 120).unwrap()
+        );
+        let told = TextAugmenter::new(&synonyms, 3)
+            .more(&["one", ""], 1)
+            .unwrap_err()
+            .to_string();
         assert!(told.contains("2 texts"), "{told}");
-        assert!(TextAugmenter::new(&synonyms, 3).more(&["one"], 0).unwrap().is_empty());
+        assert!(
+            TextAugmenter::new(&synonyms, 3)
+                .more(&["one"], 0)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     proptest! {

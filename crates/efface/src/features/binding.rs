@@ -23,13 +23,21 @@ impl Encoder {
     /// Rows whose cells are in the order of the table that the encoder was built on.
     pub fn bind_own(&self) -> ColumnBinding<'_> {
         let positions = self.columns.iter().map(|column| column.position).collect();
-        ColumnBinding { encoder: self, positions, table_width: self.table_width }
+        ColumnBinding {
+            encoder: self,
+            positions,
+            table_width: self.table_width,
+        }
     }
 
     /// Rows whose cells are in the order of [`columns`](Self::columns), and no others.
     pub fn bind_in_order(&self) -> ColumnBinding<'_> {
         let positions: Vec<usize> = (0..self.columns.len()).collect();
-        ColumnBinding { encoder: self, table_width: positions.len(), positions }
+        ColumnBinding {
+            encoder: self,
+            table_width: positions.len(),
+            positions,
+        }
     }
 }
 
@@ -38,16 +46,29 @@ impl<'a> ColumnBinding<'a> {
         let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(columns.len());
         for (at, name) in columns.iter().enumerate() {
             // A name that occurs twice only matters when the encoder asks for it.
-            places.entry(name).and_modify(|place| *place = None).or_insert(Some(at));
+            places
+                .entry(name)
+                .and_modify(|place| *place = None)
+                .or_insert(Some(at));
         }
         let place = |name: &str| match places.get(name) {
             Some(&Some(at)) => Ok(at),
             Some(None) => Err(FeatureError::DuplicateColumn { name: name.into() }),
-            None => Err(FeatureError::MissingColumn { name: name.into(), exist: columns.to_vec() }),
+            None => Err(FeatureError::MissingColumn {
+                name: name.into(),
+                exist: columns.to_vec(),
+            }),
         };
-        let positions =
-            encoder.columns().iter().map(|column| place(column.name())).collect::<Result<_, _>>()?;
-        Ok(Self { encoder, positions, table_width: columns.len() })
+        let positions = encoder
+            .columns()
+            .iter()
+            .map(|column| place(column.name()))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            encoder,
+            positions,
+            table_width: columns.len(),
+        })
     }
 
     /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out.
@@ -71,11 +92,20 @@ impl<'a> ColumnBinding<'a> {
     }
 
     fn row<'b>(&'b self, cells: &'b [Cell], line: u64) -> BoundRow<'b> {
-        BoundRow { cells, positions: &self.positions, table_width: self.table_width, line }
+        BoundRow {
+            cells,
+            positions: &self.positions,
+            table_width: self.table_width,
+            line,
+        }
     }
 
     /// The names in a row of the bound table that the encoder does not know yet, and what columns they are of.
-    pub fn unknown_names(&self, cells: &[Cell], line: u64) -> Result<Vec<UnknownName>, FeatureError> {
+    pub fn unknown_names(
+        &self,
+        cells: &[Cell],
+        line: u64,
+    ) -> Result<Vec<UnknownName>, FeatureError> {
         self.encoder.unknown_names(self.row(cells, line))
     }
 }

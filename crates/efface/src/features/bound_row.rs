@@ -23,6 +23,10 @@ impl BoundRow<'_> {
         if self.cells.len() == self.table_width {
             return Ok(());
         }
-        Err(FeatureError::CellCount { line: self.line, found: self.cells.len(), expected: self.table_width })
+        Err(FeatureError::CellCount {
+            line: self.line,
+            found: self.cells.len(),
+            expected: self.table_width,
+        })
     }
 }

@@ -7,8 +7,8 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use super::{
-    Cell, Encoder, EncoderOptions, FeatureColumn, FeatureError, FeatureSteps, HashedWords, Vocabulary,
-    VocabularyLearner, WordSource,
+    Cell, Encoder, EncoderOptions, FeatureColumn, FeatureError, FeatureSteps, HashedWords,
+    Vocabulary, VocabularyLearner, WordSource,
     encoder::EncoderParts,
     named_places::CountedName,
     number_sums::{NumberSums, needs_no_values},
@@ -34,10 +34,19 @@ pub struct EncoderBuilder {
 enum ColumnWatch {
     Ignored,
     Numeric(NumberSums),
-    Levels { levels: HashMap<Box<str>, u64>, as_means: bool },
+    Levels {
+        levels: HashMap<Box<str>, u64>,
+        as_means: bool,
+    },
     Learning(VocabularyLearner),
-    Supplied { words: Vocabulary, documents: Vec<u64> },
-    Hashed { hashed: HashedWords, documents: Vec<u64> },
+    Supplied {
+        words: Vocabulary,
+        documents: Vec<u64>,
+    },
+    Hashed {
+        hashed: HashedWords,
+        documents: Vec<u64>,
+    },
     Inferring(ColumnInference),
 }
 
@@ -70,13 +79,15 @@ impl EncoderBuilder {
                 (0, Some(ColumnWatch::Hashed { hashed, documents }))
             }
         };
-        let learner = VocabularyLearner::with_limit(options.max_words).reading(&steps.words.analyzer);
+        let learner =
+            VocabularyLearner::with_limit(options.max_words).reading(&steps.words.analyzer);
         let watch = |plan: ColumnPlan| match plan {
             ColumnPlan::Ignore => ColumnWatch::Ignored,
             ColumnPlan::Numeric => ColumnWatch::Numeric(NumberSums::default()),
-            ColumnPlan::Categorical | ColumnPlan::Means => {
-                ColumnWatch::Levels { levels: HashMap::new(), as_means: plan == ColumnPlan::Means }
-            }
+            ColumnPlan::Categorical | ColumnPlan::Means => ColumnWatch::Levels {
+                levels: HashMap::new(),
+                as_means: plan == ColumnPlan::Means,
+            },
             ColumnPlan::Text => match &settled {
                 Some(settled) => settled.clone(),
                 None => ColumnWatch::Learning(learner.clone()),
@@ -88,7 +99,11 @@ impl EncoderBuilder {
                 first_text: None,
             }),
         };
-        let columns = columns.iter().zip(plans).map(|(name, plan)| (name.clone(), watch(plan))).collect();
+        let columns = columns
+            .iter()
+            .zip(plans)
+            .map(|(name, plan)| (name.clone(), watch(plan)))
+            .collect();
         Ok(Self {
             columns,
             steps,
@@ -104,7 +119,11 @@ impl EncoderBuilder {
     /// Takes note of one row. Fails as soon as a column cannot become features any more.
     pub fn observe(&mut self, cells: &[Cell], line: u64) -> Result<(), FeatureError> {
         if cells.len() != self.columns.len() {
-            return Err(FeatureError::CellCount { line, found: cells.len(), expected: self.columns.len() });
+            return Err(FeatureError::CellCount {
+                line,
+                found: cells.len(),
+                expected: self.columns.len(),
+            });
         }
         self.rows += 1;
         let steps = &self.steps;
@@ -112,7 +131,9 @@ impl EncoderBuilder {
         for (cell, (column, watch)) in cells.iter().zip(&mut self.columns) {
             match watch {
                 ColumnWatch::Ignored => {}
-                ColumnWatch::Numeric(sums) => sums.learn(check_number(cell, line, column, gaps)?, steps),
+                ColumnWatch::Numeric(sums) => {
+                    sums.learn(check_number(cell, line, column, gaps)?, steps)
+                }
                 ColumnWatch::Levels { levels, .. } => {
                     if !tally(levels, cell, self.max_words) {
                         return Err(FeatureError::TooManyForcedLevels {
@@ -130,14 +151,18 @@ impl EncoderBuilder {
                     if let Some(text) = text(cell).filter(|_| !documents.is_empty()) {
                         let mut entries = Vec::new();
                         words.append_counts(&steps.words.analyzer, &text, 0, &mut entries);
-                        entries.iter().for_each(|(at, _)| documents[*at as usize] += 1);
+                        entries
+                            .iter()
+                            .for_each(|(at, _)| documents[*at as usize] += 1);
                     }
                 }
                 ColumnWatch::Hashed { hashed, documents } => {
                     if let Some(text) = text(cell).filter(|_| !documents.is_empty()) {
                         let mut entries = Vec::new();
                         hashed.append_counts(&steps.words.analyzer, &text, 0, &mut entries);
-                        entries.iter().for_each(|(at, _)| documents[*at as usize] += 1);
+                        entries
+                            .iter()
+                            .for_each(|(at, _)| documents[*at as usize] += 1);
                     }
                 }
                 ColumnWatch::Inferring(inferring) => {
@@ -158,9 +183,10 @@ impl EncoderBuilder {
             Some(match watch {
                 ColumnWatch::Ignored => ColumnWatch::Ignored,
                 ColumnWatch::Numeric(_) => ColumnWatch::Numeric(NumberSums::default()),
-                ColumnWatch::Levels { as_means, .. } => {
-                    ColumnWatch::Levels { levels: HashMap::new(), as_means: *as_means }
-                }
+                ColumnWatch::Levels { as_means, .. } => ColumnWatch::Levels {
+                    levels: HashMap::new(),
+                    as_means: *as_means,
+                },
                 ColumnWatch::Learning(learner) => ColumnWatch::Learning(learner.fresh()),
                 // Nothing is learned of such a column.
                 ColumnWatch::Supplied { documents, .. } | ColumnWatch::Hashed { documents, .. }
@@ -178,8 +204,16 @@ impl EncoderBuilder {
                 }),
             })
         };
-        let columns = self.columns.iter().map(|(name, watch)| Some((name.clone(), fresh(watch)?)));
-        Some(Self { columns: columns.collect::<Option<_>>()?, steps: self.steps.clone(), rows: 0, ..*self })
+        let columns = self
+            .columns
+            .iter()
+            .map(|(name, watch)| Some((name.clone(), fresh(watch)?)));
+        Some(Self {
+            columns: columns.collect::<Option<_>>()?,
+            steps: self.steps.clone(),
+            rows: 0,
+            ..*self
+        })
     }
 
     /// Takes in what a [`fresh`](Self::fresh) builder saw of later rows. Fails where a column cannot become features any more.
@@ -196,7 +230,9 @@ impl EncoderBuilder {
                     };
                     fits.then_some(()).ok_or_else(too_many)?;
                 }
-                (ColumnWatch::Learning(learner), ColumnWatch::Learning(more)) => learner.merge(more)?,
+                (ColumnWatch::Learning(learner), ColumnWatch::Learning(more)) => {
+                    learner.merge(more)?
+                }
                 (ColumnWatch::Inferring(inferring), ColumnWatch::Inferring(more)) => {
                     inferring.merge(more, column, self.max_levels)?;
                 }
@@ -243,38 +279,66 @@ impl EncoderBuilder {
         for (position, (name, watch)) in self.columns.into_iter().enumerate() {
             let column = parts.columns.len() as u32;
             let base = next as u32;
-            let kind = match watch {
-                ColumnWatch::Ignored => continue,
-                ColumnWatch::Numeric(sums) => FeatureKind::Number { base, sums },
-                ColumnWatch::Levels { levels, as_means } => {
-                    parts.names.extend(counted(column, levels));
-                    FeatureKind::Levels { inferred: false, as_means }
-                }
-                ColumnWatch::Learning(learner) => {
-                    parts.names.extend(learner.into_tallies().map(|(name, rows, total)| CountedName {
-                        column,
-                        name,
-                        rows,
-                        total,
-                    }));
-                    FeatureKind::Words { most: self.learned_words }
-                }
-                ColumnWatch::Supplied { words, documents } => {
-                    FeatureKind::Supplied { base, words, documents }
-                }
-                ColumnWatch::Hashed { hashed, documents } => FeatureKind::Hashed { base, hashed, documents },
-                ColumnWatch::Inferring(inferring) => match inferring.levels(&name, gaps)? {
-                    Some(levels) => {
+            let kind =
+                match watch {
+                    ColumnWatch::Ignored => continue,
+                    ColumnWatch::Numeric(sums) => FeatureKind::Number { base, sums },
+                    ColumnWatch::Levels { levels, as_means } => {
                         parts.names.extend(counted(column, levels));
-                        FeatureKind::Levels { inferred: true, as_means: false }
+                        FeatureKind::Levels {
+                            inferred: false,
+                            as_means,
+                        }
                     }
-                    None => FeatureKind::Number { base, sums: inferring.sums },
-                },
+                    ColumnWatch::Learning(learner) => {
+                        parts
+                            .names
+                            .extend(learner.into_tallies().map(|(name, rows, total)| {
+                                CountedName {
+                                    column,
+                                    name,
+                                    rows,
+                                    total,
+                                }
+                            }));
+                        FeatureKind::Words {
+                            most: self.learned_words,
+                        }
+                    }
+                    ColumnWatch::Supplied { words, documents } => FeatureKind::Supplied {
+                        base,
+                        words,
+                        documents,
+                    },
+                    ColumnWatch::Hashed { hashed, documents } => FeatureKind::Hashed {
+                        base,
+                        hashed,
+                        documents,
+                    },
+                    ColumnWatch::Inferring(inferring) => match inferring.levels(&name, gaps)? {
+                        Some(levels) => {
+                            parts.names.extend(counted(column, levels));
+                            FeatureKind::Levels {
+                                inferred: true,
+                                as_means: false,
+                            }
+                        }
+                        None => FeatureKind::Number {
+                            base,
+                            sums: inferring.sums,
+                        },
+                    },
+                };
+            let column = FeatureColumn {
+                name,
+                position,
+                kind,
             };
-            let column = FeatureColumn { name, position, kind };
             next += column.run(gaps).map_or(0, |(_, width)| u64::from(width));
             if next + parts.names.len() as u64 > u64::from(u32::MAX) {
-                return Err(FeatureError::TooWide { width: next + parts.names.len() as u64 });
+                return Err(FeatureError::TooWide {
+                    width: next + parts.names.len() as u64,
+                });
             }
             parts.columns.push(column);
         }
@@ -309,7 +373,11 @@ impl ColumnInference {
     /// A column of text must have levels few enough to be kept.
     fn check(&self, column: &str, limit: usize) -> Result<(), FeatureError> {
         match (&self.levels, self.first_text) {
-            (None, Some(line)) => Err(FeatureError::TooManyLevels { column: column.into(), line, limit }),
+            (None, Some(line)) => Err(FeatureError::TooManyLevels {
+                column: column.into(),
+                line,
+                limit,
+            }),
             _ => Ok(()),
         }
     }
@@ -320,16 +388,25 @@ impl ColumnInference {
         self.first_missing = self.first_missing.or(later.first_missing);
         self.first_text = self.first_text.or(later.first_text);
         self.levels = match (self.levels.take(), later.levels) {
-            (Some(mut levels), Some(more)) => add_levels(&mut levels, more, limit).then_some(levels),
+            (Some(mut levels), Some(more)) => {
+                add_levels(&mut levels, more, limit).then_some(levels)
+            }
             _ => None,
         };
         self.check(column, limit)
     }
 
     /// The levels of a column that is one-hot; None for a numeric one.
-    fn levels(&self, column: &str, gaps: bool) -> Result<Option<HashMap<Box<str>, u64>>, FeatureError> {
+    fn levels(
+        &self,
+        column: &str,
+        gaps: bool,
+    ) -> Result<Option<HashMap<Box<str>, u64>>, FeatureError> {
         match (self.first_text, self.first_missing) {
-            (None, Some(line)) if !gaps => Err(FeatureError::MissingNumber { line, column: column.into() }),
+            (None, Some(line)) if !gaps => Err(FeatureError::MissingNumber {
+                line,
+                column: column.into(),
+            }),
             (None, _) => Ok(None),
             (Some(_), _) => Ok(Some(self.levels.clone().unwrap_or_default())),
         }
@@ -350,7 +427,11 @@ fn tally(levels: &mut HashMap<Box<str>, u64>, cell: &Cell, limit: usize) -> bool
 }
 
 /// Adds levels to others; false when there would be too many.
-fn add_levels(levels: &mut HashMap<Box<str>, u64>, more: HashMap<Box<str>, u64>, limit: usize) -> bool {
+fn add_levels(
+    levels: &mut HashMap<Box<str>, u64>,
+    more: HashMap<Box<str>, u64>,
+    limit: usize,
+) -> bool {
     for (level, rows) in more {
         *levels.entry(level).or_insert(0) += rows;
     }
@@ -358,5 +439,10 @@ fn add_levels(levels: &mut HashMap<Box<str>, u64>, more: HashMap<Box<str>, u64>,
 }
 
 fn counted(column: u32, levels: HashMap<Box<str>, u64>) -> impl Iterator<Item = CountedName> {
-    levels.into_iter().map(move |(name, rows)| CountedName { column, name: name.into(), rows, total: rows })
+    levels.into_iter().map(move |(name, rows)| CountedName {
+        column,
+        name: name.into(),
+        rows,
+        total: rows,
+    })
 }

@@ -46,10 +46,19 @@ impl Encoder {
     /// Counts targets behind the levels whose features are means of them.
     fn count_targets(&mut self, raw: &[(u32, f64)], targets: &[f64], come: bool) {
         let is_mean = |place: &u32| {
-            let column = self.names.column(*place).and_then(|column| self.columns.get(column as usize));
-            column.is_some_and(|column| matches!(column.kind, FeatureKind::Levels { as_means: true, .. }))
+            let column = self
+                .names
+                .column(*place)
+                .and_then(|column| self.columns.get(column as usize));
+            column.is_some_and(|column| {
+                matches!(column.kind, FeatureKind::Levels { as_means: true, .. })
+            })
         };
-        let places: Vec<u32> = raw.iter().map(|(place, _)| *place).filter(is_mean).collect();
+        let places: Vec<u32> = raw
+            .iter()
+            .map(|(place, _)| *place)
+            .filter(is_mean)
+            .collect();
         self.target_sums.count(places.into_iter(), targets, come);
     }
 
@@ -63,11 +72,19 @@ impl Encoder {
             match &mut column.kind {
                 FeatureKind::Number { sums, .. } if come => sums.learn(number, &self.steps),
                 FeatureKind::Number { sums, .. } => sums.forget(number, &self.steps),
-                FeatureKind::Supplied { base, documents, .. }
-                | FeatureKind::Hashed { base, documents, .. } => {
+                FeatureKind::Supplied {
+                    base, documents, ..
+                }
+                | FeatureKind::Hashed {
+                    base, documents, ..
+                } => {
                     for place in raw.iter().filter_map(|(place, _)| place.checked_sub(*base)) {
                         if let Some(rows) = documents.get_mut(place as usize) {
-                            *rows = if come { *rows + 1 } else { rows.saturating_sub(1) };
+                            *rows = if come {
+                                *rows + 1
+                            } else {
+                                rows.saturating_sub(1)
+                            };
                         }
                     }
                 }
@@ -141,7 +158,10 @@ impl Encoder {
             }
             let now = self.column_map(at);
             let is_live = |place| self.names.rows(place) > 0;
-            let one = |map: ColumnMap| FeatureMap { columns: vec![map], components: None };
+            let one = |map: ColumnMap| FeatureMap {
+                columns: vec![map],
+                components: None,
+            };
             if one(old.clone()).is_as(&one(now.clone()), is_live) {
                 continue;
             }
@@ -150,9 +170,16 @@ impl Encoder {
                 found.push(NotCovered::ColumnKind { column: name() });
             } else if let (ColumnMap::Names { places, .. }, ColumnMap::Names { places: new, .. }) =
                 (old, &now)
-                && !places.iter().copied().filter(|place| is_live(*place)).eq(new.iter().copied())
+                && !places
+                    .iter()
+                    .copied()
+                    .filter(|place| is_live(*place))
+                    .eq(new.iter().copied())
             {
-                found.push(NotCovered::ChosenWords { column: name(), words: old.width() });
+                found.push(NotCovered::ChosenWords {
+                    column: name(),
+                    words: old.width(),
+                });
             }
             if same_kind && old.has_other_numbers(&now) {
                 found.push(NotCovered::FeatureScale { column: name() });
@@ -166,37 +193,57 @@ impl Encoder {
 
     /// The map that follows from what is counted.
     pub(super) fn map_now(&self) -> Result<FeatureMap, FeatureError> {
-        let columns = (0..self.columns.len()).map(|at| self.column_map(at)).collect();
-        let map = FeatureMap { columns, components: None };
+        let columns = (0..self.columns.len())
+            .map(|at| self.column_map(at))
+            .collect();
+        let map = FeatureMap {
+            columns,
+            components: None,
+        };
         // The features of mean targets are known once the targets are.
-        let has_features = |map: &ColumnMap| map.width() > 0 || matches!(map, ColumnMap::Means { .. });
+        let has_features =
+            |map: &ColumnMap| map.width() > 0 || matches!(map, ColumnMap::Means { .. });
         if map.columns.iter().any(has_features) {
             return Ok(map);
         }
         match self.columns.iter().find(|column| column.is_text()) {
-            Some(column) => Err(FeatureError::NoWords { column: column.name.clone() }),
+            Some(column) => Err(FeatureError::NoWords {
+                column: column.name.clone(),
+            }),
             None => Err(FeatureError::NoFeatures),
         }
     }
 
     fn column_map(&self, at: usize) -> ColumnMap {
         let weights_of = |documents: &[u64]| match self.steps.words.weighting {
-            Some(weighting) => {
-                documents.iter().map(|rows| weighting.inverse_frequency(*rows, self.rows)).collect()
-            }
+            Some(weighting) => documents
+                .iter()
+                .map(|rows| weighting.inverse_frequency(*rows, self.rows))
+                .collect(),
             None => Vec::new(),
         };
-        let run = |width: u32, documents: &[u64]| ColumnMap::Run { width, weights: weights_of(documents) };
+        let run = |width: u32, documents: &[u64]| ColumnMap::Run {
+            width,
+            weights: weights_of(documents),
+        };
         match &self.columns[at].kind {
             FeatureKind::Number { sums, .. } => ColumnMap::Number(sums.map(&self.steps)),
-            FeatureKind::Supplied { words, documents, .. } => run(words.len() as u32, documents),
-            FeatureKind::Hashed { hashed, documents, .. } => run(hashed.buckets(), documents),
+            FeatureKind::Supplied {
+                words, documents, ..
+            } => run(words.len() as u32, documents),
+            FeatureKind::Hashed {
+                hashed, documents, ..
+            } => run(hashed.buckets(), documents),
             FeatureKind::Levels { as_means: true, .. } => self.mean_map(at),
             FeatureKind::Levels { .. } => self.level_map(at),
             FeatureKind::Words { most } => {
                 let places = self.chosen_words(at as u32, *most);
-                let documents: Vec<u64> = places.iter().map(|place| self.names.rows(*place)).collect();
-                ColumnMap::Names { weights: weights_of(&documents), places }
+                let documents: Vec<u64> =
+                    places.iter().map(|place| self.names.rows(*place)).collect();
+                ColumnMap::Names {
+                    weights: weights_of(&documents),
+                    places,
+                }
             }
         }
     }
@@ -206,7 +253,9 @@ impl Encoder {
     fn chosen_words(&self, column: u32, most: usize) -> Vec<u32> {
         let limits = &self.steps.words;
         let least = limits.least_rows.map_or(0.0, |share| share.of(self.rows));
-        let greatest = limits.most_rows.map_or(f64::INFINITY, |share| share.of(self.rows));
+        let greatest = limits
+            .most_rows
+            .map_or(f64::INFINITY, |share| share.of(self.rows));
         let mut words: Vec<(u32, &str, u64, u64)> = self
             .names
             .of_column(column)
@@ -220,12 +269,21 @@ impl Encoder {
 
     /// The mean targets of every level.
     fn mean_map(&self, at: usize) -> ColumnMap {
-        let smoothing = self.steps.target_means.as_ref().map_or(0.0, |means| means.smoothing);
-        let mut levels: Vec<(u32, u64)> =
-            self.names.of_column(at as u32).map(|(place, _, rows, _)| (place, rows)).collect();
+        let smoothing = self
+            .steps
+            .target_means
+            .as_ref()
+            .map_or(0.0, |means| means.smoothing);
+        let mut levels: Vec<(u32, u64)> = self
+            .names
+            .of_column(at as u32)
+            .map(|(place, _, rows, _)| (place, rows))
+            .collect();
         levels.sort_unstable();
-        let mean =
-            |(place, rows): &(u32, u64)| self.target_sums.level_means(*place, *rows, self.rows, smoothing);
+        let mean = |(place, rows): &(u32, u64)| {
+            self.target_sums
+                .level_means(*place, *rows, self.rows, smoothing)
+        };
         ColumnMap::Means {
             means: levels.iter().map(mean).collect(),
             places: levels.into_iter().map(|(place, _)| place).collect(),
@@ -236,12 +294,18 @@ impl Encoder {
     /// One feature for each level; or one number, where the rows decided that the column is one-hot and all values that are
     /// left are numbers.
     fn level_map(&self, at: usize) -> ColumnMap {
-        let mut names: Vec<(u32, &str, u64)> =
-            self.names.of_column(at as u32).map(|(place, name, rows, _)| (place, name, rows)).collect();
+        let mut names: Vec<(u32, &str, u64)> = self
+            .names
+            .of_column(at as u32)
+            .map(|(place, name, rows, _)| (place, name, rows))
+            .collect();
         names.sort_unstable();
         if !self.is_left_with_numbers(at) || self.is_undecided(at) {
             let places = names.into_iter().map(|(place, ..)| place).collect();
-            return ColumnMap::Names { places, weights: Vec::new() };
+            return ColumnMap::Names {
+                places,
+                weights: Vec::new(),
+            };
         }
         let mut sums = NumberSums::default();
         let mut places = Vec::new();
@@ -260,14 +324,22 @@ impl Encoder {
                 }
             }
         }
-        ColumnMap::Values { map: sums.map(&self.steps), places, values, missing }
+        ColumnMap::Values {
+            map: sums.map(&self.steps),
+            places,
+            values,
+            missing,
+        }
     }
 
     /// Whether the rows decided that a column is one-hot, and all values that are left are numbers or missing.
     fn is_left_with_numbers(&self, at: usize) -> bool {
-        let FeatureKind::Levels { inferred: true, .. } = self.columns[at].kind else { return false };
+        let FeatureKind::Levels { inferred: true, .. } = self.columns[at].kind else {
+            return false;
+        };
         let mut live = self.names.of_column(at as u32).peekable();
-        live.peek().is_some() && live.all(|(_, name, ..)| name == MISSING || level_number(name).is_some())
+        live.peek().is_some()
+            && live.all(|(_, name, ..)| name == MISSING || level_number(name).is_some())
     }
 
     /// Whether a column stays one-hot although the rows that are left would not make it so.

@@ -64,7 +64,10 @@ impl Encoder {
         let plain = self.in_columns(map.clone())?;
         let width = plain.width();
         if width > MOST_PRODUCTS {
-            return Err(FeatureError::TooManyProducts { features: width, limit: MOST_PRODUCTS });
+            return Err(FeatureError::TooManyProducts {
+                features: width,
+                limit: MOST_PRODUCTS,
+            });
         }
         let sums = plain.direction_sums(rows, centred);
         map.components = Some(plain.directions(&sums, count, at_fit)?.components);
@@ -76,7 +79,10 @@ impl Encoder {
     pub(super) fn in_columns(&self, columns: FeatureMap) -> Result<Self, FeatureError> {
         let mut plain = self.clone();
         plain.steps.expansion = FeatureExpansion::None;
-        plain.adopt(FeatureMap { components: None, ..columns })?;
+        plain.adopt(FeatureMap {
+            components: None,
+            ..columns
+        })?;
         Ok(plain)
     }
 
@@ -89,7 +95,9 @@ impl Encoder {
         if centred {
             for row in rows.iter() {
                 self.features_of(&row.features.entries(), &mut entries);
-                entries.iter().for_each(|&(feature, value)| mean[feature as usize] += value / count);
+                entries
+                    .iter()
+                    .for_each(|&(feature, value)| mean[feature as usize] += value / count);
             }
         }
         let mut products = Mat::zeros(width, width);
@@ -115,8 +123,13 @@ impl Encoder {
         for row in rows.iter() {
             self.features_of(&row.features.entries(), &mut entries);
             let column = block.col_as_slice_mut(filled);
-            column.iter_mut().zip(&mean).for_each(|(value, mean)| *value = -mean);
-            entries.iter().for_each(|&(feature, value)| column[feature as usize] += value);
+            column
+                .iter_mut()
+                .zip(&mean)
+                .for_each(|(value, mean)| *value = -mean);
+            entries
+                .iter()
+                .for_each(|&(feature, value)| column[feature as usize] += value);
             filled += 1;
             if filled == BLOCK {
                 add_products(&mut products, &block, filled);
@@ -138,36 +151,66 @@ impl Encoder {
             return Err(FeatureError::NoDirections);
         };
         // Eigenvalues ascend, so that the directions are the last columns.
-        let value = |rank: usize| width.checked_sub(rank + 1).map_or(0.0, |at| values[at].max(0.0));
+        let value = |rank: usize| {
+            width
+                .checked_sub(rank + 1)
+                .map_or(0.0, |at| values[at].max(0.0))
+        };
         let largest = value(0);
-        let distinct = (0..width).filter(|rank| value(*rank) > LEAST_GAP * largest).count();
+        let distinct = (0..width)
+            .filter(|rank| value(*rank) > LEAST_GAP * largest)
+            .count();
         if count > width || (at_fit && count > distinct) {
-            return Err(FeatureError::TooManyComponents { count, distinct: distinct.min(width) });
+            return Err(FeatureError::TooManyComponents {
+                count,
+                distinct: distinct.min(width),
+            });
         }
         if at_fit && value(count - 1) - value(count) <= LEAST_GAP * largest {
             return Err(FeatureError::NoGap { count });
         }
         // Places of names are drawn at random; their order in the table and the alphabet is not.
         let named = self.named_features();
-        let mut found = FeatureComponents { origin: vec![0.0; count], directions: vec![0.0; width * count] };
+        let mut found = FeatureComponents {
+            origin: vec![0.0; count],
+            directions: vec![0.0; width * count],
+        };
         for rank in 0..count {
             let direction = vectors.col_as_slice(width - 1 - rank);
-            let most = direction.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+            let most = direction
+                .iter()
+                .fold(0.0f64, |most, value| most.max(value.abs()));
             let is_large = |value: f64| value.abs() >= (1.0 - EQUAL_SHARE) * most;
-            let deciding =
-                named.iter().map(|(feature, _)| direction[*feature as usize]).find(|value| is_large(*value));
-            let sign = if deciding.is_some_and(|value| value < 0.0) { -1.0 } else { 1.0 };
+            let deciding = named
+                .iter()
+                .map(|(feature, _)| direction[*feature as usize])
+                .find(|value| is_large(*value));
+            let sign = if deciding.is_some_and(|value| value < 0.0) {
+                -1.0
+            } else {
+                1.0
+            };
             for (feature, value) in direction.iter().enumerate() {
                 found.directions[feature * count + rank] = sign * value;
                 found.origin[rank] -= sign * value * sums.mean[feature];
             }
         }
-        Ok(FoundDirections { components: found, gap: value(count - 1) - value(count) })
+        Ok(FoundDirections {
+            components: found,
+            gap: value(count - 1) - value(count),
+        })
     }
 }
 
 /// Adds the products of the first `filled` columns.
 fn add_products(products: &mut Mat<f64>, block: &Mat<f64>, filled: usize) {
     let rows = block.as_ref().subcols(0, filled);
-    multiply_lower(products.as_mut(), Accum::Add, rows, rows.transpose(), 1.0, Par::Seq);
+    multiply_lower(
+        products.as_mut(),
+        Accum::Add,
+        rows,
+        rows.transpose(),
+        1.0,
+        Par::Seq,
+    );
 }

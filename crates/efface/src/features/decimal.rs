@@ -3,8 +3,9 @@
 /// Whole numbers of so many digits are doubles, and so are powers of ten with as many zeros.
 const MOST_DIGITS: usize = 15;
 
-const POWERS: [f64; MOST_DIGITS + 1] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+const POWERS: [f64; MOST_DIGITS + 1] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
 
 /// The number that a text is: what `str::parse` gives, bit by bit. Blanks around it are left out.
 pub(crate) fn number_in(text: &str) -> Option<f64> {
@@ -77,15 +78,25 @@ mod tests {
         .into();
         let mut dice = 7_u64;
         for _ in 0..100_000 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let digits = (dice >> 20) % 10_u64.pow((dice % 18) as u32 + 1);
             let mut text = digits.to_string();
             text.insert(dice as usize % (text.len() + 1), '.');
-            texts.push(if dice >> 63 == 0 { text } else { format!("-{text}") });
+            texts.push(if dice >> 63 == 0 {
+                text
+            } else {
+                format!("-{text}")
+            });
         }
         for text in texts {
             let wanted: Option<f64> = text.trim().parse().ok();
-            assert_eq!(number_in(&text).map(f64::to_bits), wanted.map(f64::to_bits), "{text}");
+            assert_eq!(
+                number_in(&text).map(f64::to_bits),
+                wanted.map(f64::to_bits),
+                "{text}"
+            );
         }
     }
 }

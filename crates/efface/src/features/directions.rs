@@ -28,7 +28,10 @@ impl FeatureComponents {
         for &(feature, value) in row.iter() {
             let first = feature as usize * along.len();
             let direction = &self.directions[first..first + along.len()];
-            along.iter_mut().zip(direction).for_each(|(sum, part)| *sum += value * part);
+            along
+                .iter_mut()
+                .zip(direction)
+                .for_each(|(sum, part)| *sum += value * part);
         }
         row.clear();
         row.extend((0..).zip(along).filter(|(_, value)| *value != 0.0));

@@ -147,10 +147,12 @@ impl TryFrom<StoredEncoder> for Encoder {
 /// Whether a stored map can be of this column.
 fn fits(column: &FeatureColumn, map: &ColumnMap) -> bool {
     let counts = match &column.kind {
-        FeatureKind::Supplied { words, documents, .. } => [0, words.len()].contains(&documents.len()),
-        FeatureKind::Hashed { hashed, documents, .. } => {
-            [0, hashed.buckets() as usize].contains(&documents.len())
-        }
+        FeatureKind::Supplied {
+            words, documents, ..
+        } => [0, words.len()].contains(&documents.len()),
+        FeatureKind::Hashed {
+            hashed, documents, ..
+        } => [0, hashed.buckets() as usize].contains(&documents.len()),
         _ => true,
     };
     let weighted = |width: usize, weights: &[f64]| weights.is_empty() || weights.len() == width;
@@ -162,15 +164,21 @@ fn fits(column: &FeatureColumn, map: &ColumnMap) -> bool {
         (FeatureKind::Hashed { hashed, .. }, ColumnMap::Run { width, weights }) => {
             hashed.buckets() == *width && weighted(*width as usize, weights)
         }
-        (FeatureKind::Levels { .. } | FeatureKind::Words { .. }, ColumnMap::Names { places, weights }) => {
-            places.is_sorted_by(|a, b| a < b) && weighted(places.len(), weights)
-        }
+        (
+            FeatureKind::Levels { .. } | FeatureKind::Words { .. },
+            ColumnMap::Names { places, weights },
+        ) => places.is_sorted_by(|a, b| a < b) && weighted(places.len(), weights),
         (FeatureKind::Levels { .. }, ColumnMap::Values { places, values, .. }) => {
             places.len() == values.len() && places.is_sorted_by(|a, b| a < b)
         }
-        (FeatureKind::Levels { as_means: true, .. }, ColumnMap::Means { places, means, other }) => {
-            places.len() == means.len() && means.iter().all(|means| means.len() == other.len())
-        }
+        (
+            FeatureKind::Levels { as_means: true, .. },
+            ColumnMap::Means {
+                places,
+                means,
+                other,
+            },
+        ) => places.len() == means.len() && means.iter().all(|means| means.len() == other.len()),
         _ => false,
     };
     counts && sound
@@ -183,7 +191,15 @@ impl Encoder {
     /// Gives names their places, and makes the map that follows from all rows. `fixed` is one more than the last place of
     /// columns without names.
     pub(super) fn build(parts: EncoderParts, fixed: u32) -> Result<Self, FeatureError> {
-        let EncoderParts { columns, mut names, table_width, steps, fixed_kinds, shuffled, rows } = parts;
+        let EncoderParts {
+            columns,
+            mut names,
+            table_width,
+            steps,
+            fixed_kinds,
+            shuffled,
+            rows,
+        } = parts;
         names.sort_unstable();
         if let Some(seed) = shuffled {
             let mut random = seeded(seed);
@@ -219,17 +235,24 @@ impl Encoder {
 
     /// Makes what follows from the map.
     pub(super) fn index_map(&mut self) -> Result<(), FeatureError> {
-        self.offsets = self.map.offsets().map_err(|width| FeatureError::TooWide { width })?;
+        self.offsets = self
+            .map
+            .offsets()
+            .map_err(|width| FeatureError::TooWide { width })?;
         let first = self.names.first();
         let mut targets = vec![PlaceTarget::Nothing; (self.names.end() - first) as usize];
-        let mut set =
-            |place: u32, target| match place.checked_sub(first).map(|at| targets.get_mut(at as usize)) {
-                Some(Some(old)) => {
-                    *old = target;
-                    Ok(())
-                }
-                _ => Err(FeatureError::Damaged("a feature has no place in its rows".into())),
-            };
+        let mut set = |place: u32, target| match place
+            .checked_sub(first)
+            .map(|at| targets.get_mut(at as usize))
+        {
+            Some(Some(old)) => {
+                *old = target;
+                Ok(())
+            }
+            _ => Err(FeatureError::Damaged(
+                "a feature has no place in its rows".into(),
+            )),
+        };
         for (column, map) in self.map.columns.iter().enumerate() {
             match map {
                 ColumnMap::Names { places, .. } => {
@@ -237,7 +260,12 @@ impl Encoder {
                         set(*place, PlaceTarget::Feature(feature))?;
                     }
                 }
-                ColumnMap::Values { places, values, missing, .. } => {
+                ColumnMap::Values {
+                    places,
+                    values,
+                    missing,
+                    ..
+                } => {
                     for (place, &value) in places.iter().zip(values) {
                         set(*place, PlaceTarget::Value { column, value })?;
                     }
@@ -261,7 +289,11 @@ impl Encoder {
     /// Whether a map that was stored apart can be of these columns.
     pub(super) fn takes(&self, map: &FeatureMap) -> bool {
         self.columns.len() == map.columns.len()
-            && self.columns.iter().zip(&map.columns).all(|(column, map)| fits(column, map))
+            && self
+                .columns
+                .iter()
+                .zip(&map.columns)
+                .all(|(column, map)| fits(column, map))
     }
 
     /// The columns of the table that became features.
@@ -274,14 +306,22 @@ impl Encoder {
         let describe = |(column, map): (&FeatureColumn, &ColumnMap)| {
             let (kind, width) = match map {
                 ColumnMap::Values { map, .. } => ("numeric", map.width()),
-                ColumnMap::Names { places, .. } => {
-                    (column.kind(), places.iter().filter(|place| self.names.rows(**place) > 0).count())
-                }
+                ColumnMap::Names { places, .. } => (
+                    column.kind(),
+                    places
+                        .iter()
+                        .filter(|place| self.names.rows(**place) > 0)
+                        .count(),
+                ),
                 _ => (column.kind(), map.width()),
             };
             (column.name.clone(), kind.to_owned(), width)
         };
-        self.columns.iter().zip(&self.map.columns).map(describe).collect()
+        self.columns
+            .iter()
+            .zip(&self.map.columns)
+            .map(describe)
+            .collect()
     }
 
     /// The number of places in a raw row.
@@ -296,7 +336,9 @@ impl Encoder {
             && self.map.columns.iter().all(|map| match map {
                 ColumnMap::Number(map) => map.is_identity(),
                 ColumnMap::Run { .. } => self.steps.words.weighting.is_none(),
-                ColumnMap::Names { .. } | ColumnMap::Values { .. } | ColumnMap::Means { .. } => false,
+                ColumnMap::Names { .. } | ColumnMap::Values { .. } | ColumnMap::Means { .. } => {
+                    false
+                }
             })
     }
 
@@ -326,22 +368,34 @@ impl Encoder {
     /// `column:word` for a word and `column#7` for a hash bucket; `word` and `#7` when the words of one column are all there is.
     /// None for an erased or impossible one.
     pub(super) fn column_feature_name(&self, feature: u32) -> Option<Cow<'_, str>> {
-        let at = self.offsets.partition_point(|&offset| offset <= feature).checked_sub(1)?;
+        let at = self
+            .offsets
+            .partition_point(|&offset| offset <= feature)
+            .checked_sub(1)?;
         let map = self.map.columns.get(at)?;
         let local = feature - self.offsets[at];
         let FeatureColumn { name, kind, .. } = &self.columns[at];
         let alone = self.columns.len() == 1;
-        let word = |word| if alone { Cow::Borrowed(word) } else { Cow::Owned(format!("{name}:{word}")) };
+        let word = |word| {
+            if alone {
+                Cow::Borrowed(word)
+            } else {
+                Cow::Owned(format!("{name}:{word}"))
+            }
+        };
         Some(match (kind, map) {
             (_, ColumnMap::Number(_) | ColumnMap::Values { .. }) if local > 0 => {
                 Cow::Owned(format!("{name}={MISSING}"))
             }
             (_, ColumnMap::Number(_) | ColumnMap::Values { .. }) => Cow::Borrowed(name),
-            (_, ColumnMap::Means { other, .. }) if other.len() == 1 => Cow::Owned(format!("mean({name})")),
-            (_, ColumnMap::Means { .. }) => Cow::Owned(format!("mean({name}){}", local + 1)),
-            (FeatureKind::Levels { .. }, ColumnMap::Names { places, .. }) => {
-                Cow::Owned(format!("{name}={}", self.names.name(places[local as usize])?))
+            (_, ColumnMap::Means { other, .. }) if other.len() == 1 => {
+                Cow::Owned(format!("mean({name})"))
             }
+            (_, ColumnMap::Means { .. }) => Cow::Owned(format!("mean({name}){}", local + 1)),
+            (FeatureKind::Levels { .. }, ColumnMap::Names { places, .. }) => Cow::Owned(format!(
+                "{name}={}",
+                self.names.name(places[local as usize])?
+            )),
             (_, ColumnMap::Names { places, .. }) => word(self.names.name(places[local as usize])?),
             (FeatureKind::Supplied { words, .. }, _) => word(words.word(local)?),
             (_, ColumnMap::Run { .. }) if alone => Cow::Owned(format!("#{local}")),
@@ -355,10 +409,9 @@ impl Encoder {
         for (map, offsets) in self.map.columns.iter().zip(self.offsets.windows(2)) {
             let start = named.len();
             let features = offsets[0]..offsets[1];
-            named.extend(
-                features
-                    .filter_map(|feature| Some((feature, self.column_feature_name(feature)?.into_owned()))),
-            );
+            named.extend(features.filter_map(|feature| {
+                Some((feature, self.column_feature_name(feature)?.into_owned()))
+            }));
             if matches!(map, ColumnMap::Names { .. }) {
                 named[start..].sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
             }
@@ -373,8 +426,16 @@ impl Encoder {
         if self.steps.expansion != FeatureExpansion::None {
             return None;
         }
-        let scales: Vec<(f64, f64)> = self.map.columns.iter().flat_map(ColumnMap::scales).collect();
-        scales.iter().any(|scale| *scale != (0.0, 1.0)).then_some(scales)
+        let scales: Vec<(f64, f64)> = self
+            .map
+            .columns
+            .iter()
+            .flat_map(ColumnMap::scales)
+            .collect();
+        scales
+            .iter()
+            .any(|scale| *scale != (0.0, 1.0))
+            .then_some(scales)
     }
 
     /// Whether feature rows are mostly zeros: there are words, or more than 64 features are levels.
@@ -385,7 +446,13 @@ impl Encoder {
     /// Whether the features of the columns themselves are mostly zeros, whatever is made of them all.
     pub fn has_sparse_columns(&self) -> bool {
         let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });
-        let levels: usize = self.map.columns.iter().filter(is_names).map(ColumnMap::width).sum();
+        let levels: usize = self
+            .map
+            .columns
+            .iter()
+            .filter(is_names)
+            .map(ColumnMap::width)
+            .sum();
         levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text)
     }
 }

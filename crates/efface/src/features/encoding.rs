@@ -22,7 +22,12 @@ impl Encoder {
         for (at, (column, map)) in self.columns.iter().zip(&self.map.columns).enumerate() {
             if matches!(map, ColumnMap::Values { .. }) {
                 let filled = self.steps.missing.is_filled();
-                numbers[at] = finite_number(&row.cells[row.positions[at]], row.line, &column.name, filled)?;
+                numbers[at] = finite_number(
+                    &row.cells[row.positions[at]],
+                    row.line,
+                    &column.name,
+                    filled,
+                )?;
             }
         }
         self.features_with(&raw, &numbers, out);
@@ -43,13 +48,18 @@ impl Encoder {
         for ((at, column), &position) in (0..).zip(&self.columns).zip(row.positions) {
             let cell = &cells[position];
             match &column.kind {
-                FeatureKind::Number { base, .. } => match finite_number(cell, line, &column.name, filled)? {
-                    Some(0.0) => {}
-                    Some(value) => out.push((*base, value)),
-                    None => out.push((*base + 1, 1.0)),
-                },
+                FeatureKind::Number { base, .. } => {
+                    match finite_number(cell, line, &column.name, filled)? {
+                        Some(0.0) => {}
+                        Some(value) => out.push((*base, value)),
+                        None => out.push((*base + 1, 1.0)),
+                    }
+                }
                 FeatureKind::Levels { .. } => {
-                    match self.names.place(at, &text(cell).unwrap_or(Cow::Borrowed(MISSING))) {
+                    match self
+                        .names
+                        .place(at, &text(cell).unwrap_or(Cow::Borrowed(MISSING)))
+                    {
                         Some(place) => out.push((place, 1.0)),
                         None => gaps.unknown_levels += 1,
                     }
@@ -79,13 +89,19 @@ impl Encoder {
     }
 
     /// The names in a row that have no place yet.
-    pub(super) fn unknown_names(&self, row: BoundRow<'_>) -> Result<Vec<UnknownName>, FeatureError> {
+    pub(super) fn unknown_names(
+        &self,
+        row: BoundRow<'_>,
+    ) -> Result<Vec<UnknownName>, FeatureError> {
         row.check_width()?;
         let mut unknown = Vec::new();
         for ((at, column), &position) in (0..).zip(&self.columns).zip(row.positions) {
             let mut note = |name: &str| {
                 if self.names.place(at, name).is_none() {
-                    unknown.push(UnknownName { column: at, name: name.into() });
+                    unknown.push(UnknownName {
+                        column: at,
+                        name: name.into(),
+                    });
                 }
             };
             match &column.kind {
@@ -108,14 +124,19 @@ impl Encoder {
         for UnknownName { column, name } in names {
             self.names.admit(*column, name)?;
         }
-        self.targets.resize((self.names.end() - self.names.first()) as usize, PlaceTarget::Nothing);
+        self.targets.resize(
+            (self.names.end() - self.names.first()) as usize,
+            PlaceTarget::Nothing,
+        );
         Ok(())
     }
 
     /// What becomes of the name at a place.
     fn target(&self, place: u32) -> PlaceTarget {
         let at = place.checked_sub(self.names.first()).map(|at| at as usize);
-        at.and_then(|at| self.targets.get(at)).copied().unwrap_or(PlaceTarget::Nothing)
+        at.and_then(|at| self.targets.get(at))
+            .copied()
+            .unwrap_or(PlaceTarget::Nothing)
     }
 
     /// The number of each column that has one; None where it is missing.
@@ -135,11 +156,15 @@ impl Encoder {
             }
             // Raw rows and columns without names are both in the order of their places.
             while let Some(column) = self.columns.get(at)
-                && column.run(filled).is_none_or(|(base, width)| place >= base + width)
+                && column
+                    .run(filled)
+                    .is_none_or(|(base, width)| place >= base + width)
             {
                 at += 1;
             }
-            if let Some(FeatureKind::Number { base, .. }) = self.columns.get(at).map(|column| &column.kind) {
+            if let Some(FeatureKind::Number { base, .. }) =
+                self.columns.get(at).map(|column| &column.kind)
+            {
                 numbers[at] = if place == *base { Some(value) } else { None };
             }
         }
@@ -152,7 +177,12 @@ impl Encoder {
         self.features_with(raw, &numbers, out);
     }
 
-    fn features_with(&self, raw: &[(u32, f64)], numbers: &[Option<f64>], out: &mut Vec<(u32, f64)>) {
+    fn features_with(
+        &self,
+        raw: &[(u32, f64)],
+        numbers: &[Option<f64>],
+        out: &mut Vec<(u32, f64)>,
+    ) {
         out.clear();
         let first = self.names.first();
         for (at, map) in self.map.columns.iter().enumerate() {
@@ -162,14 +192,22 @@ impl Encoder {
                     map.append(numbers[at], feature, out);
                 }
                 ColumnMap::Run { .. } => {
-                    let Some((base, width)) = self.columns[at].run(false) else { continue };
+                    let Some((base, width)) = self.columns[at].run(false) else {
+                        continue;
+                    };
                     let start = raw.partition_point(|(place, _)| *place < base);
-                    let run = raw[start..].iter().take_while(|(place, _)| *place < base + width);
+                    let run = raw[start..]
+                        .iter()
+                        .take_while(|(place, _)| *place < base + width);
                     out.extend(run.map(|&(place, value)| (feature + (place - base), value)));
                 }
                 ColumnMap::Means { other, .. } => {
                     let level = self.level_means(raw, at).unwrap_or(other);
-                    out.extend((feature..).zip(level.iter().copied()).filter(|(_, mean)| *mean != 0.0));
+                    out.extend(
+                        (feature..)
+                            .zip(level.iter().copied())
+                            .filter(|(_, mean)| *mean != 0.0),
+                    );
                 }
                 ColumnMap::Names { .. } => {}
             }
@@ -187,7 +225,9 @@ impl Encoder {
 
     /// The mean targets of the level that a raw row has in a column; None where the level is not known.
     fn level_means(&self, raw: &[(u32, f64)], column: usize) -> Option<&Vec<f64>> {
-        let ColumnMap::Means { means, .. } = &self.map.columns[column] else { return None };
+        let ColumnMap::Means { means, .. } = &self.map.columns[column] else {
+            return None;
+        };
         raw.iter().find_map(|(place, _)| match self.target(*place) {
             PlaceTarget::Level { column: found, at } if found == column => means.get(at),
             _ => None,
@@ -196,9 +236,17 @@ impl Encoder {
 
     /// Gives counts of words their weights.
     fn weigh(&self, row: &mut [(u32, f64)]) {
-        let Some(weighting) = self.steps.words.weighting else { return };
-        for (at, _) in self.columns.iter().enumerate().filter(|(_, column)| column.is_text()) {
-            let (ColumnMap::Run { weights, .. } | ColumnMap::Names { weights, .. }) = &self.map.columns[at]
+        let Some(weighting) = self.steps.words.weighting else {
+            return;
+        };
+        for (at, _) in self
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.is_text())
+        {
+            let (ColumnMap::Run { weights, .. } | ColumnMap::Names { weights, .. }) =
+                &self.map.columns[at]
             else {
                 continue;
             };
@@ -212,7 +260,9 @@ impl Encoder {
             }
             if weighting.normalised && square > 0.0 {
                 let norm = square.sqrt();
-                row[start..end].iter_mut().for_each(|(_, value)| *value /= norm);
+                row[start..end]
+                    .iter_mut()
+                    .for_each(|(_, value)| *value /= norm);
             }
         }
     }

@@ -34,7 +34,10 @@ struct StoredSum {
 
 impl Default for ExactSum {
     fn default() -> Self {
-        Self { limbs: Box::new([0; LIMBS]), additions: 0 }
+        Self {
+            limbs: Box::new([0; LIMBS]),
+            additions: 0,
+        }
     }
 }
 
@@ -57,7 +60,11 @@ impl ExactSum {
         let exponent = ((bits >> 52) & 0x7ff) as u32;
         let fraction = bits & ((1 << 52) - 1);
         // A number without a leading one has the exponent of the least one that has it.
-        let mantissa = if exponent == 0 { fraction } else { fraction | (1 << 52) };
+        let mantissa = if exponent == 0 {
+            fraction
+        } else {
+            fraction | (1 << 52)
+        };
         let place = exponent.max(1) - 1;
         let at = (place / LIMB) as usize;
         let wide = u128::from(mantissa) << (place % LIMB);
@@ -89,7 +96,10 @@ impl ExactSum {
         let mut other = other.clone();
         other.carry();
         self.carry();
-        self.limbs.iter_mut().zip(other.limbs.iter()).for_each(|(limb, more)| *limb += more);
+        self.limbs
+            .iter_mut()
+            .zip(other.limbs.iter())
+            .for_each(|(limb, more)| *limb += more);
     }
 
     /// Moves carries on, so that every limb but the last is one digit of 0 to 2³² − 1.
@@ -115,7 +125,11 @@ impl ExactSum {
             digits.carry();
         }
         let mut value = DoubleWord::default();
-        let first = digits.limbs.iter().rposition(|limb| *limb != 0).unwrap_or(0);
+        let first = digits
+            .limbs
+            .iter()
+            .rposition(|limb| *limb != 0)
+            .unwrap_or(0);
         for at in (first.saturating_sub(4)..=first).rev() {
             let unit = LOWEST + at as i32 * LIMB as i32;
             value = value.plus(DoubleWord::new(scaled(digits.limbs[at] as f64, unit)));
@@ -134,8 +148,15 @@ impl From<ExactSum> for StoredSum {
     fn from(mut sum: ExactSum) -> Self {
         sum.carry();
         let first = sum.limbs.iter().position(|limb| *limb != 0).unwrap_or(0);
-        let last = sum.limbs.iter().rposition(|limb| *limb != 0).map_or(first, |last| last + 1);
-        Self { first, limbs: sum.limbs[first..last].to_vec() }
+        let last = sum
+            .limbs
+            .iter()
+            .rposition(|limb| *limb != 0)
+            .map_or(first, |last| last + 1);
+        Self {
+            first,
+            limbs: sum.limbs[first..last].to_vec(),
+        }
     }
 }
 
@@ -144,10 +165,19 @@ impl TryFrom<StoredSum> for ExactSum {
 
     fn try_from(stored: StoredSum) -> Result<Self, FeatureError> {
         let mut sum = Self::default();
-        let end = stored.first.checked_add(stored.limbs.len()).filter(|end| *end <= LIMBS);
-        let Some(end) = end.filter(|_| stored.limbs.iter().all(|limb| limb.unsigned_abs() <= 1 << LIMB))
-        else {
-            return Err(FeatureError::Damaged("a sum has more digits than a number".into()));
+        let end = stored
+            .first
+            .checked_add(stored.limbs.len())
+            .filter(|end| *end <= LIMBS);
+        let Some(end) = end.filter(|_| {
+            stored
+                .limbs
+                .iter()
+                .all(|limb| limb.unsigned_abs() <= 1 << LIMB)
+        }) else {
+            return Err(FeatureError::Damaged(
+                "a sum has more digits than a number".into(),
+            ));
         };
         sum.limbs[stored.first..end].copy_from_slice(&stored.limbs);
         Ok(sum)

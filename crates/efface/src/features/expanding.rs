@@ -16,17 +16,24 @@ impl Encoder {
         let width = self.column_width();
         Ok(match self.steps.expansion {
             FeatureExpansion::None => PreparedExpansion::None,
-            FeatureExpansion::Polynomial { degree, interactions } => {
-                PreparedExpansion::Polynomial(Monomials::new(width, degree, interactions)?)
-            }
-            FeatureExpansion::Fourier { features, scale, seed } => {
+            FeatureExpansion::Polynomial {
+                degree,
+                interactions,
+            } => PreparedExpansion::Polynomial(Monomials::new(width, degree, interactions)?),
+            FeatureExpansion::Fourier {
+                features,
+                scale,
+                seed,
+            } => {
                 let names = (0..width as u32).map(|feature| self.column_feature_name(feature));
                 PreparedExpansion::Fourier(RandomWaves::new(names, features, scale, seed)?)
             }
             FeatureExpansion::Components { .. } => match &self.map.components {
                 Some(found) if found.fits(width) => PreparedExpansion::Components(found.clone()),
                 Some(_) => {
-                    return Err(FeatureError::Damaged("its components are not those of its columns".into()));
+                    return Err(FeatureError::Damaged(
+                        "its components are not those of its columns".into(),
+                    ));
                 }
                 // They are not known before the rows were seen as a whole.
                 None => PreparedExpansion::None,
@@ -41,18 +48,27 @@ impl Encoder {
 
     /// The names of all features, from those of the features of the columns.
     pub(super) fn expanded_names(&self, columns: Vec<(u32, String)>) -> Vec<(u32, String)> {
-        let is_centred = matches!(self.steps.expansion, FeatureExpansion::Components { centred: true, .. });
-        self.expansion.names(columns, if is_centred { "pca" } else { "svd" })
+        let is_centred = matches!(
+            self.steps.expansion,
+            FeatureExpansion::Components { centred: true, .. }
+        );
+        self.expansion
+            .names(columns, if is_centred { "pca" } else { "svd" })
     }
 
     /// What is made of the features of all columns, in words, and how many features that gives; None where they stay as they are.
     pub fn describe_expansion(&self) -> Option<(String, usize)> {
         let words = match self.steps.expansion {
             FeatureExpansion::None => return None,
-            FeatureExpansion::Polynomial { degree, interactions: false } => {
+            FeatureExpansion::Polynomial {
+                degree,
+                interactions: false,
+            } => {
                 format!("polynomial of degree {degree}")
             }
-            FeatureExpansion::Polynomial { degree, .. } => format!("interactions of degree {degree}"),
+            FeatureExpansion::Polynomial { degree, .. } => {
+                format!("interactions of degree {degree}")
+            }
             FeatureExpansion::Fourier { .. } => "random Fourier features".into(),
             FeatureExpansion::Components { centred: true, .. } => "principal components".into(),
             FeatureExpansion::Components { .. } => "singular vectors".into(),

@@ -44,7 +44,9 @@ impl PreparedExpansion {
     /// Components are called by the word.
     pub(super) fn names(&self, columns: Vec<(u32, String)>, component: &str) -> Vec<(u32, String)> {
         let numbered = |word: &str, count: usize| {
-            (0..count as u32).map(|feature| (feature, format!("{word}{}", feature + 1))).collect()
+            (0..count as u32)
+                .map(|feature| (feature, format!("{word}{}", feature + 1)))
+                .collect()
         };
         match self {
             Self::None => columns,

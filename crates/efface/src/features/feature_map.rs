@@ -25,9 +25,18 @@ pub(crate) enum ColumnMap {
     /// The names at these places are features, in ascending order. The weights are those of the words, or empty.
     Names { places: Vec<u32>, weights: Vec<f64> },
     /// All values that are left are numbers, so that the column is one feature: the value of each place.
-    Values { map: NumberMap, places: Vec<u32>, values: Vec<f64>, missing: Option<u32> },
+    Values {
+        map: NumberMap,
+        places: Vec<u32>,
+        values: Vec<f64>,
+        missing: Option<u32>,
+    },
     /// The mean targets of the levels at these places, a list for each, and those of any other level.
-    Means { places: Vec<u32>, means: Vec<Vec<f64>>, other: Vec<f64> },
+    Means {
+        places: Vec<u32>,
+        means: Vec<Vec<f64>>,
+        other: Vec<f64>,
+    },
 }
 
 impl ColumnMap {
@@ -44,20 +53,30 @@ impl ColumnMap {
     /// Shift and scale of each feature: what is fed to the model is (x − shift) / scale.
     pub(crate) fn scales(&self) -> Vec<(f64, f64)> {
         match self {
-            Self::Number(map) | Self::Values { map, .. } => {
-                std::iter::once((map.shift, map.scale)).chain(map.indicator).collect()
-            }
+            Self::Number(map) | Self::Values { map, .. } => std::iter::once((map.shift, map.scale))
+                .chain(map.indicator)
+                .collect(),
             Self::Run { weights, .. } | Self::Names { weights, .. } if !weights.is_empty() => {
                 weights.iter().map(|weight| (0.0, 1.0 / weight)).collect()
             }
-            Self::Run { .. } | Self::Names { .. } | Self::Means { .. } => vec![(0.0, 1.0); self.width()],
+            Self::Run { .. } | Self::Names { .. } | Self::Means { .. } => {
+                vec![(0.0, 1.0); self.width()]
+            }
         }
     }
 
     /// Whether the features of the column are those that `now` says, apart from names that are erased.
     fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
-        let Self::Names { places, weights } = self else { return self == now };
-        let Self::Names { places: new, weights: new_weights } = now else { return false };
+        let Self::Names { places, weights } = self else {
+            return self == now;
+        };
+        let Self::Names {
+            places: new,
+            weights: new_weights,
+        } = now
+        else {
+            return false;
+        };
         let kept = (0..places.len()).filter(|at| is_live(places[*at]));
         let same_places = kept.clone().map(|at| places[at]).eq(new.iter().copied());
         let same_weights = weights.len() == places.len() && new_weights.len() == new.len();
@@ -86,7 +105,11 @@ impl FeatureMap {
     /// Whether the columns of this map give the features that those of `now` give, apart from names that no row holds.
     pub(crate) fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
         self.columns.len() == now.columns.len()
-            && self.columns.iter().zip(&now.columns).all(|(old, new)| old.is_as(new, &is_live))
+            && self
+                .columns
+                .iter()
+                .zip(&now.columns)
+                .all(|(old, new)| old.is_as(new, &is_live))
     }
 
     /// The first feature of each column, and at the end the number of all features; None where they are too many.
@@ -97,6 +120,10 @@ impl FeatureMap {
             width += column.width() as u64;
             offsets.push(u32::try_from(width).unwrap_or(u32::MAX));
         }
-        if width < u64::from(u32::MAX) { Ok(offsets) } else { Err(width) }
+        if width < u64::from(u32::MAX) {
+            Ok(offsets)
+        } else {
+            Err(width)
+        }
     }
 }

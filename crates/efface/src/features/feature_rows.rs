@@ -54,7 +54,9 @@ impl Encoder {
                 let mut values = vec![0.0; raw.iter().count() * width];
                 for (row, place) in raw.iter().zip(values.chunks_exact_mut(width)) {
                     self.features_of(&row.features.entries(), &mut entries);
-                    entries.iter().for_each(|&(feature, value)| place[feature as usize] = value);
+                    entries
+                        .iter()
+                        .for_each(|&(feature, value)| place[feature as usize] = value);
                 }
                 Dense::new(values, width)?.into()
             }
@@ -84,7 +86,9 @@ impl Encoder {
         let start = raw.partition_point(|(place, _)| *place < self.names.first());
         let mut named: Vec<(u32, &str, f64)> = raw[start..]
             .iter()
-            .filter_map(|&(place, value)| Some((self.names.column(place)?, self.names.name(place)?, value)))
+            .filter_map(|&(place, value)| {
+                Some((self.names.column(place)?, self.names.name(place)?, value))
+            })
             .collect();
         named.sort_unstable_by_key(|&(column, name, _)| (column, name));
         let mut bytes = Vec::new();
@@ -105,18 +109,23 @@ impl FeatureRow {
         if self.form == RowForm::Dense {
             self.doubles.clear();
             self.doubles.resize(encoder.width(), 0.0);
-            self.entries.iter().for_each(|&(feature, value)| self.doubles[feature as usize] = value);
+            self.entries
+                .iter()
+                .for_each(|&(feature, value)| self.doubles[feature as usize] = value);
             return RowRef::Dense64(&self.doubles);
         }
         self.columns.clear();
-        self.columns.extend(self.entries.iter().map(|(feature, _)| *feature));
+        self.columns
+            .extend(self.entries.iter().map(|(feature, _)| *feature));
         if self.form == RowForm::Counted {
             self.singles.clear();
-            self.singles.extend(self.entries.iter().map(|(_, value)| *value as f32));
+            self.singles
+                .extend(self.entries.iter().map(|(_, value)| *value as f32));
             return RowRef::Sparse32(&self.columns, &self.singles);
         }
         self.doubles.clear();
-        self.doubles.extend(self.entries.iter().map(|(_, value)| *value));
+        self.doubles
+            .extend(self.entries.iter().map(|(_, value)| *value));
         RowRef::Sparse64(&self.columns, &self.doubles)
     }
 }

@@ -82,7 +82,10 @@ fn murmur3_32(bytes: &[u8]) -> u32 {
         hash = (hash ^ scramble(u32::from_le_bytes(block))).rotate_left(13);
         hash = hash.wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
-    let rest = tail.iter().rev().fold(0u32, |k, &b| (k << 8) | u32::from(b));
+    let rest = tail
+        .iter()
+        .rev()
+        .fold(0u32, |k, &b| (k << 8) | u32::from(b));
     hash ^= scramble(rest);
 
     // The length enters modulo 2³², as in the reference implementation.
@@ -132,14 +135,19 @@ mod tests {
     #[test]
     fn words_of_one_bucket_are_summed() {
         let mut out = vec![(9, 9.0)];
-        HashedWords::new(16).unwrap().counts("hello fox, foobar", &mut out);
+        HashedWords::new(16)
+            .unwrap()
+            .counts("hello fox, foobar", &mut out);
         assert_eq!(out, [(3, 1.0), (7, 2.0)]);
     }
 
     #[test]
     fn buckets_have_a_range() {
         for found in [0, (1 << 31) + 1, u64::MAX] {
-            assert_eq!(HashedWords::new(found), Err(FeatureError::Buckets { found }));
+            assert_eq!(
+                HashedWords::new(found),
+                Err(FeatureError::Buckets { found })
+            );
         }
         assert!(HashedWords::new(1).is_ok() && HashedWords::new(1 << 31).is_ok());
     }

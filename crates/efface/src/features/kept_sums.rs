@@ -52,18 +52,30 @@ impl KeptSums {
     /// How many bytes sums of so many features and targets take.
     pub fn size(features: usize, outputs: usize, groups: usize) -> usize {
         let width = features.saturating_add(outputs).saturating_add(1);
-        width.saturating_mul(width).saturating_mul(8).saturating_mul(groups)
+        width
+            .saturating_mul(width)
+            .saturating_mul(8)
+            .saturating_mul(groups)
     }
 
     /// The sums of no rows, in the features that an encoder makes of columns now.
     ///
     /// # Errors
     /// There are more features than can be summed.
-    pub fn new(encoder: &Encoder, outputs: usize, groups: usize, is_weighted: bool) -> Result<Self> {
+    pub fn new(
+        encoder: &Encoder,
+        outputs: usize,
+        groups: usize,
+        is_weighted: bool,
+    ) -> Result<Self> {
         let reference = encoder.coarse_columns();
         let names = |letter: char, count: usize| (0..count).map(move |at| format!("{letter}{at}"));
         let spec = StatisticsSpec::new(names('x', encoder.column_width()), names('y', outputs))?;
-        Ok(Self { reference, is_weighted, groups: vec![LinearStatistics::new(spec); groups.max(1)] })
+        Ok(Self {
+            reference,
+            is_weighted,
+            groups: vec![LinearStatistics::new(spec); groups.max(1)],
+        })
     }
 
     /// Whether rows count for their own weights.
@@ -97,7 +109,14 @@ impl KeptSums {
             return Err(Error::Damaged("sums of other features".into()));
         }
         let tables = vec![(Vec::new(), Vec::new()); groups];
-        Ok(SumsChange { sums: self, reader, leave, width, tables, entries: Vec::new() })
+        Ok(SumsChange {
+            sums: self,
+            reader,
+            leave,
+            width,
+            tables,
+            entries: Vec::new(),
+        })
     }
 
     /// What the sums say of the features that `encoder` makes, whose counts are those of the summed rows, with other `columns`
@@ -112,10 +131,17 @@ impl KeptSums {
         weights: &[f64],
     ) -> std::result::Result<Option<FollowedSums>, FeatureError> {
         let columns = columns.unwrap_or_else(|| encoder.map.clone());
-        let Some(rescaled) = encoder.rescaling_from(&self.reference, &columns) else { return Ok(None) };
-        let RescaledFeatures { mut map, features: scales } = rescaled;
+        let Some(rescaled) = encoder.rescaling_from(&self.reference, &columns) else {
+            return Ok(None);
+        };
+        let RescaledFeatures {
+            mut map,
+            features: scales,
+        } = rescaled;
         let units = || scales.iter().map(|scale| (scale.factor, scale.offset));
-        let Some(all) = self.together(&[]) else { return Ok(None) };
+        let Some(all) = self.together(&[]) else {
+            return Ok(None);
+        };
         if let FeatureExpansion::Components { count, centred } = encoder.steps.expansion {
             let moments = all.moments().rescaled(units());
             let plain = encoder.in_columns(map.clone())?;
@@ -126,9 +152,14 @@ impl KeptSums {
             }
             map.components = Some(found.components);
         }
-        let weighed =
-            if weights.iter().all(|weight| *weight == 1.0) { Some(all) } else { self.together(weights) };
-        let Some(weighed) = weighed else { return Ok(None) };
+        let weighed = if weights.iter().all(|weight| *weight == 1.0) {
+            Some(all)
+        } else {
+            self.together(weights)
+        };
+        let Some(weighed) = weighed else {
+            return Ok(None);
+        };
         let mut moments = weighed.moments().rescaled(units());
         let mut features = scales.len();
         if let Some(components) = &map.components {
@@ -141,12 +172,23 @@ impl KeptSums {
             // Which rows are 0 after a shift is not known; all of them may have the feature.
             None => {
                 let support = |(scale, rows_with): (&FeatureRescale, &u64)| {
-                    if scale.offset == 0.0 { *rows_with } else { rows }
+                    if scale.offset == 0.0 {
+                        *rows_with
+                    } else {
+                        rows
+                    }
                 };
                 scales.iter().zip(&moments.support).map(support).collect()
             }
         };
-        Ok(Some(FollowedSums { map, moments: FeatureMoments { moments, features, rows } }))
+        Ok(Some(FollowedSums {
+            map,
+            moments: FeatureMoments {
+                moments,
+                features,
+                rows,
+            },
+        }))
     }
 
     /// The sums of all groups, each counted as often as its weight says, or once.
@@ -189,7 +231,8 @@ impl KeptSums {
     fn parse(mut bytes: &[u8]) -> Option<Self> {
         let taken = |bytes: &mut &[u8]| -> Option<Vec<u8>> {
             let (length, rest) = bytes.split_first_chunk::<8>()?;
-            let (own, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            let (own, rest) =
+                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
             *bytes = rest;
             Some(own.to_vec())
         };
@@ -201,7 +244,11 @@ impl KeptSums {
         }
         let spec = groups.first()?.spec();
         let is_sound = *weighted <= 1 && groups.iter().all(|group| group.spec() == spec);
-        is_sound.then(|| Self { reference, is_weighted: *weighted == 1, groups })
+        is_sound.then(|| Self {
+            reference,
+            is_weighted: *weighted == 1,
+            groups,
+        })
     }
 }
 
@@ -225,7 +272,8 @@ impl SumsChange<'_> {
         let Some((table, weights)) = self.tables.get_mut(group) else {
             return Err(Error::Damaged("sums of fewer classes".into()));
         };
-        self.reader.features_of(&row.features.entries(), &mut self.entries);
+        self.reader
+            .features_of(&row.features.entries(), &mut self.entries);
         let start = table.len();
         let columns = self.reader.width();
         if columns + row.targets.len() != self.width {
@@ -233,16 +281,23 @@ impl SumsChange<'_> {
         }
         table.resize(start + self.width, 0.0);
         let (features, targets) = table[start..].split_at_mut(columns);
-        self.entries.iter().for_each(|&(feature, value)| features[feature as usize] = value);
+        self.entries
+            .iter()
+            .for_each(|&(feature, value)| features[feature as usize] = value);
         targets.copy_from_slice(row.targets);
         weights.push(row.weight);
-        if weights.len() == BLOCK { self.flush(group) } else { Ok(()) }
+        if weights.len() == BLOCK {
+            self.flush(group)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, group: usize) -> Result<()> {
         let (table, weights) = &mut self.tables[group];
-        let columns: Vec<ColumnView<'_>> =
-            (0..self.width).map(|at| ColumnView::of_table(table, self.width, at)).collect::<Result<_>>()?;
+        let columns: Vec<ColumnView<'_>> = (0..self.width)
+            .map(|at| ColumnView::of_table(table, self.width, at))
+            .collect::<Result<_>>()?;
         let own = self.sums.is_weighted.then(|| ColumnView::dense(weights));
         let sums = &mut self.sums.groups[group];
         if self.leave {
@@ -275,9 +330,15 @@ fn centre(moments: &CentredMoments, column: usize, centred: bool) -> f64 {
 }
 
 fn direction_sums(moments: &CentredMoments, width: usize, centred: bool) -> DirectionSums {
-    let mean: Vec<f64> = (0..width).map(|column| centre(moments, column, centred)).collect();
+    let mean: Vec<f64> = (0..width)
+        .map(|column| centre(moments, column, centred))
+        .collect();
     let product = |i: usize, j: usize| moments.product_about(i, j, (mean[i], mean[j])).value();
-    let products = faer::Mat::from_fn(width, width, |i, j| if i >= j { product(i, j) } else { 0.0 });
+    let products = faer::Mat::from_fn(
+        width,
+        width,
+        |i, j| if i >= j { product(i, j) } else { 0.0 },
+    );
     DirectionSums { mean, products }
 }
 
@@ -295,7 +356,11 @@ fn direction_error(moments: &CentredMoments, width: usize, centred: bool) -> f64
 }
 
 /// Products of where rows lie along directions, and of the targets.
-fn projected(moments: &CentredMoments, components: &FeatureComponents, features: usize) -> CentredMoments {
+fn projected(
+    moments: &CentredMoments,
+    components: &FeatureComponents,
+    features: usize,
+) -> CentredMoments {
     let outputs = moments.origin.len() - features;
     let count = components.len();
     let weights = faer::Mat::from_fn(features + outputs, count + outputs, |from, to| {

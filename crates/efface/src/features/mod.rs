@@ -60,8 +60,8 @@ pub use options::{EncoderOptions, WordSource};
 pub use rescaling::{FeatureRescale, RescaledFeatures};
 pub use schema::{EncodingGaps, FeatureColumn};
 pub use steps::{
-    ColumnScale, FeatureExpansion, FeatureSteps, HIGHEST_DEGREE, MOST_WAVES, MissingNumbers, RowShare,
-    TermWeighting, WordSteps,
+    ColumnScale, FeatureExpansion, FeatureSteps, HIGHEST_DEGREE, MOST_WAVES, MissingNumbers,
+    RowShare, TermWeighting, WordSteps,
 };
 pub use synonyms::Synonyms;
 pub use target_means::TargetEncoding;

@@ -17,7 +17,12 @@ pub(super) struct Monomials {
 
 impl Monomials {
     pub(super) fn new(width: usize, degree: u32, interactions: bool) -> Result<Self, FeatureError> {
-        let mut monomials = Self { width, degree, interactions, starts: vec![0] };
+        let mut monomials = Self {
+            width,
+            degree,
+            interactions,
+            starts: vec![0],
+        };
         let mut all = 0u64;
         for power in 1..=degree {
             all = all.saturating_add(monomials.count(0, power));
@@ -39,13 +44,18 @@ impl Monomials {
         let features = (self.width - first) as u64;
         let power = u64::from(power);
         // So many choices of `power` out of n, with n raised where a feature may be chosen again.
-        let from = if self.interactions { features } else { features + power.saturating_sub(1) };
+        let from = if self.interactions {
+            features
+        } else {
+            features + power.saturating_sub(1)
+        };
         if from < power {
             return 0;
         }
         // Every partial product is itself a binomial coefficient, so that the division leaves no rest.
-        let steps =
-            (1..=power).try_fold(1u64, |chosen, step| Some(chosen.checked_mul(from - power + step)? / step));
+        let steps = (1..=power).try_fold(1u64, |chosen, step| {
+            Some(chosen.checked_mul(from - power + step)? / step)
+        });
         steps.unwrap_or(u64::MAX)
     }
 
@@ -83,7 +93,14 @@ impl Monomials {
             // Products whose next factor is an earlier feature come first.
             let place = place + before - self.count(feature, power);
             let next = usize::from(self.interactions);
-            self.products(&factors[at + next..], power - 1, place, feature + next, product * value, out);
+            self.products(
+                &factors[at + next..],
+                power - 1,
+                place,
+                feature + next,
+                product * value,
+                out,
+            );
         }
     }
 
@@ -111,14 +128,22 @@ impl Monomials {
         }
         for (at, feature) in features.iter().enumerate() {
             chosen.push(feature);
-            self.names_of(&features[at + usize::from(self.interactions)..], power - 1, chosen, named);
+            self.names_of(
+                &features[at + usize::from(self.interactions)..],
+                power - 1,
+                chosen,
+                named,
+            );
             chosen.pop();
         }
     }
 
     /// The place of the product of these features.
     fn place(&self, chosen: &[&(u32, String)]) -> u32 {
-        let mut features: Vec<usize> = chosen.iter().map(|(feature, _)| *feature as usize).collect();
+        let mut features: Vec<usize> = chosen
+            .iter()
+            .map(|(feature, _)| *feature as usize)
+            .collect();
         features.sort_unstable();
         let mut place = u64::from(self.starts[features.len() - 1]);
         let mut least = 0;
@@ -133,7 +158,9 @@ impl Monomials {
 /// `size age` for a product, `size^2` for a square.
 fn written(chosen: &[&(u32, String)]) -> String {
     let mut powers: HashMap<u32, usize> = HashMap::new();
-    chosen.iter().for_each(|(feature, _)| *powers.entry(*feature).or_default() += 1);
+    chosen
+        .iter()
+        .for_each(|(feature, _)| *powers.entry(*feature).or_default() += 1);
     let mut words = Vec::new();
     for (feature, name) in chosen {
         match powers.remove(feature) {
@@ -150,8 +177,12 @@ mod tests {
     use super::*;
 
     fn names(width: usize, degree: u32, interactions: bool) -> Vec<String> {
-        let features: Vec<(u32, String)> = (0..width as u32).zip("abcd".chars().map(String::from)).collect();
-        let mut names = Monomials::new(width, degree, interactions).unwrap().names(&features);
+        let features: Vec<(u32, String)> = (0..width as u32)
+            .zip("abcd".chars().map(String::from))
+            .collect();
+        let mut names = Monomials::new(width, degree, interactions)
+            .unwrap()
+            .names(&features);
         names.sort_unstable();
         names.into_iter().map(|(_, name)| name).collect()
     }
@@ -159,9 +190,20 @@ mod tests {
     /// Oracle: scikit-learn 1.9.1, `PolynomialFeatures(degree, include_bias=False).get_feature_names_out`.
     #[test]
     fn products_stand_in_the_order_of_scikit_learn() {
-        assert_eq!(names(3, 2, false), ["a", "b", "c", "a^2", "a b", "a c", "b^2", "b c", "c^2"]);
-        assert_eq!(names(4, 3, true).join(","), "a,b,c,d,a b,a c,a d,b c,b d,c d,a b c,a b d,a c d,b c d");
-        assert_eq!(names(2, 3, false), ["a", "b", "a^2", "a b", "b^2", "a^3", "a^2 b", "a b^2", "b^3"]);
+        assert_eq!(
+            names(3, 2, false),
+            ["a", "b", "c", "a^2", "a b", "a c", "b^2", "b c", "c^2"]
+        );
+        assert_eq!(
+            names(4, 3, true).join(","),
+            "a,b,c,d,a b,a c,a d,b c,b d,c d,a b c,a b d,a c d,b c d"
+        );
+        assert_eq!(
+            names(2, 3, false),
+            [
+                "a", "b", "a^2", "a b", "b^2", "a^3", "a^2 b", "a b^2", "b^3"
+            ]
+        );
     }
 
     #[test]
@@ -171,8 +213,9 @@ mod tests {
             let mut row = vec![(0, 2.0), (1, 3.0), (3, 7.0)];
             let monomials = Monomials::new(4, 3, interactions).unwrap();
             monomials.expand(&mut row);
-            let features: Vec<(u32, String)> =
-                (0..).zip(values.iter().map(|(name, _)| (*name).into())).collect();
+            let features: Vec<(u32, String)> = (0..)
+                .zip(values.iter().map(|(name, _)| (*name).into()))
+                .collect();
             let mut expected = Vec::new();
             for (place, name) in monomials.names(&features) {
                 let mut product = 1.0;
@@ -192,8 +235,14 @@ mod tests {
 
     #[test]
     fn too_many_products_are_refused() {
-        assert!(matches!(Monomials::new(100_000, 2, false), Err(FeatureError::TooWide { .. })));
-        assert!(matches!(Monomials::new(usize::MAX >> 20, 4, false), Err(FeatureError::TooWide { .. })));
+        assert!(matches!(
+            Monomials::new(100_000, 2, false),
+            Err(FeatureError::TooWide { .. })
+        ));
+        assert!(matches!(
+            Monomials::new(usize::MAX >> 20, 4, false),
+            Err(FeatureError::TooWide { .. })
+        ));
         assert_eq!(Monomials::new(2, 4, true).unwrap().len(), 3);
     }
 }

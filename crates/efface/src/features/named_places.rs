@@ -55,26 +55,53 @@ impl TryFrom<StoredPlaces> for NamedPlaces {
 
     fn try_from(stored: StoredPlaces) -> Result<Self, FeatureError> {
         let damaged = |what: &str| Err(FeatureError::Damaged(what.to_string()));
-        let StoredPlaces { first, names, columns, rows, totals } = stored;
+        let StoredPlaces {
+            first,
+            names,
+            columns,
+            rows,
+            totals,
+        } = stored;
         let count = names.len();
         if [columns.len(), rows.len(), totals.len()] != [count; 3] {
             return damaged("names and counts differ in number");
         }
-        if u32::try_from(count).ok().and_then(|count| first.checked_add(count)).is_none() {
+        if u32::try_from(count)
+            .ok()
+            .and_then(|count| first.checked_add(count))
+            .is_none()
+        {
             return damaged("there are more names than places");
         }
-        if rows.iter().zip(&names).any(|(rows, name)| (*rows == 0) != name.is_none()) {
+        if rows
+            .iter()
+            .zip(&names)
+            .any(|(rows, name)| (*rows == 0) != name.is_none())
+        {
             return damaged("a name without rows, or rows without a name");
         }
         if columns.iter().any(|column| *column >= MOST_COLUMNS) {
             return damaged("a name of a column that is not there");
         }
-        let mut places = Self { first, names, columns, rows, totals, index: Vec::new() };
+        let mut places = Self {
+            first,
+            names,
+            columns,
+            rows,
+            totals,
+            index: Vec::new(),
+        };
         for at in 0..count {
-            let Some(name) = &places.names[at] else { continue };
+            let Some(name) = &places.names[at] else {
+                continue;
+            };
             let name: Box<str> = name.as_str().into();
             let place = first + at as u32;
-            if places.names_of(places.columns[at]).insert(name, place).is_some() {
+            if places
+                .names_of(places.columns[at])
+                .insert(name, place)
+                .is_some()
+            {
                 return damaged("a name occurs twice");
             }
         }
@@ -92,7 +119,13 @@ impl NamedPlaces {
             rows: Vec::with_capacity(counted.len()),
             totals: Vec::with_capacity(counted.len()),
         };
-        for CountedName { column, name, rows, total } in counted {
+        for CountedName {
+            column,
+            name,
+            rows,
+            total,
+        } in counted
+        {
             stored.names.push(Some(name));
             stored.columns.push(column);
             stored.rows.push(rows);
@@ -147,7 +180,8 @@ impl NamedPlaces {
         let index = self.index.get(column as usize);
         index.into_iter().flatten().filter_map(|(name, &place)| {
             let at = self.at(place)?;
-            Some((place, &**name, self.rows[at], self.totals[at])).filter(|(_, _, rows, _)| *rows > 0)
+            Some((place, &**name, self.rows[at], self.totals[at]))
+                .filter(|(_, _, rows, _)| *rows > 0)
         })
     }
 
@@ -158,7 +192,9 @@ impl NamedPlaces {
         }
         let place = self.end();
         if place == u32::MAX {
-            return Err(FeatureError::TooWide { width: u64::from(u32::MAX) + 1 });
+            return Err(FeatureError::TooWide {
+                width: u64::from(u32::MAX) + 1,
+            });
         }
         self.names.push(Some(name.into()));
         self.columns.push(column);
@@ -178,7 +214,9 @@ impl NamedPlaces {
 
     /// One row fewer holds the name of a place. True when it was the last: the name is erased now.
     pub(crate) fn forget(&mut self, place: u32, count: f64) -> bool {
-        let Some(at) = self.at(place).filter(|at| self.rows[*at] > 0) else { return false };
+        let Some(at) = self.at(place).filter(|at| self.rows[*at] > 0) else {
+            return false;
+        };
         self.rows[at] -= 1;
         self.totals[at] = self.totals[at].saturating_sub(count as u64);
         if self.rows[at] > 0 {
@@ -198,16 +236,28 @@ mod tests {
     use super::*;
 
     fn named(column: u32, name: &str, rows: u64, total: u64) -> CountedName {
-        CountedName { column, name: name.into(), rows, total }
+        CountedName {
+            column,
+            name: name.into(),
+            rows,
+            total,
+        }
     }
 
     #[test]
     fn the_last_row_takes_the_name_with_it_and_places_stay() {
-        let mut places = NamedPlaces::new(5, vec![named(0, "a", 1, 3), named(1, "a", 2, 2)]).unwrap();
-        assert_eq!((places.place(0, "a"), places.place(1, "a"), places.end()), (Some(5), Some(6), 7));
+        let mut places =
+            NamedPlaces::new(5, vec![named(0, "a", 1, 3), named(1, "a", 2, 2)]).unwrap();
+        assert_eq!(
+            (places.place(0, "a"), places.place(1, "a"), places.end()),
+            (Some(5), Some(6), 7)
+        );
         assert!(places.forget(5, 3.0));
         assert!(!places.forget(5, 3.0), "nothing is left to erase");
-        assert_eq!((places.name(5), places.place(0, "a"), places.rows(5)), (None, None, 0));
+        assert_eq!(
+            (places.name(5), places.place(0, "a"), places.rows(5)),
+            (None, None, 0)
+        );
         places.admit(0, "a").unwrap();
         places.learn(7, 4.0);
         assert_eq!(places.of_column(0).collect::<Vec<_>>(), [(7, "a", 1, 4)]);
@@ -229,10 +279,19 @@ mod tests {
             stored(&[Some("a"), Some("a")], &[1, 2]),
             stored(&[Some("a")], &[0]),
             stored(&[None], &[3]),
-            StoredPlaces { first: u32::MAX, ..stored(&[Some("a")], &[1]) },
-            StoredPlaces { columns: vec![u32::MAX], ..stored(&[Some("a")], &[1]) },
+            StoredPlaces {
+                first: u32::MAX,
+                ..stored(&[Some("a")], &[1])
+            },
+            StoredPlaces {
+                columns: vec![u32::MAX],
+                ..stored(&[Some("a")], &[1])
+            },
         ] {
-            assert!(matches!(NamedPlaces::try_from(damaged), Err(FeatureError::Damaged(_))));
+            assert!(matches!(
+                NamedPlaces::try_from(damaged),
+                Err(FeatureError::Damaged(_))
+            ));
         }
     }
 }

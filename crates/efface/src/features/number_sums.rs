@@ -195,7 +195,12 @@ impl NumberSums {
             ColumnScale::MinMax if self.present == 0 => Some((1.0, 1.0)),
             ColumnScale::None | ColumnScale::MinMax => Some((0.0, 1.0)),
         };
-        NumberMap { fill, shift, scale, indicator }
+        NumberMap {
+            fill,
+            shift,
+            scale,
+            indicator,
+        }
     }
 
     /// Mean and standard deviation of the column with its gaps filled.
@@ -203,7 +208,10 @@ impl NumberSums {
         let all = (self.present + self.missing) as f64;
         let gaps = self.missing as f64;
         let sum = self.sum.value().plus_product(gaps, fill);
-        let squares = self.squares.value().plus(DoubleWord::default().plus_product(fill, fill).times(gaps));
+        let squares = self
+            .squares
+            .value()
+            .plus(DoubleWord::default().plus_product(fill, fill).times(gaps));
         let mean = quotient(sum, all);
         // n·Σx² − (Σx)² in twice the precision: where the mean dwarfs the spread, most of its digits cancel.
         let square = sum.times(sum.high).plus(sum.times(sum.low));
@@ -211,7 +219,11 @@ impl NumberSums {
         let variance = if all > 0.0 { spread / (all * all) } else { 0.0 };
         // What scikit-learn takes for rounding, it takes for a constant column.
         let rounding = all * f64::EPSILON * variance + (all * mean * f64::EPSILON).powi(2);
-        let scale = if variance <= rounding { 1.0 } else { variance.sqrt() };
+        let scale = if variance <= rounding {
+            1.0
+        } else {
+            variance.sqrt()
+        };
         (mean, scale)
     }
 }
@@ -228,7 +240,11 @@ fn needs_sums(steps: &FeatureSteps) -> bool {
 
 /// A column without spread stays as wide as it is. So does one whose spread is lost in rounding, as in scikit-learn.
 fn some_scale(spread: f64) -> f64 {
-    if spread < 10.0 * f64::EPSILON { 1.0 } else { spread }
+    if spread < 10.0 * f64::EPSILON {
+        1.0
+    } else {
+        spread
+    }
 }
 
 /// The quotient, rounded once; 0 where there is nothing to divide by.
@@ -246,7 +262,11 @@ mod tests {
     use super::*;
 
     fn steps(scale: ColumnScale, missing: MissingNumbers) -> FeatureSteps {
-        FeatureSteps { scale, missing, ..FeatureSteps::default() }
+        FeatureSteps {
+            scale,
+            missing,
+            ..FeatureSteps::default()
+        }
     }
 
     fn sums(values: &[Option<f64>], steps: &FeatureSteps) -> NumberSums {
@@ -258,10 +278,16 @@ mod tests {
     /// Oracle: scikit-learn 1.9.1, `SimpleImputer` and `StandardScaler` on [1, 2, 4, nan].
     #[test]
     fn mean_and_deviation_equal_scikit_learn() {
-        let steps = steps(ColumnScale::Standard, MissingNumbers::Mean { indicator: true });
+        let steps = steps(
+            ColumnScale::Standard,
+            MissingNumbers::Mean { indicator: true },
+        );
         let map = sums(&[Some(1.0), Some(2.0), Some(4.0), None], &steps).map(&steps);
         assert!((map.fill - 7.0 / 3.0).abs() < 1e-15 && (map.shift - 7.0 / 3.0).abs() < 1e-15);
-        assert!((map.scale - (14.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-15, "{map:?}");
+        assert!(
+            (map.scale - (14.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-15,
+            "{map:?}"
+        );
         let (shift, scale) = map.indicator.unwrap();
         assert!(shift == 0.25 && (scale - 0.1875f64.sqrt()).abs() < 1e-16);
     }
@@ -282,7 +308,9 @@ mod tests {
             all.forget(Some(1e40), &steps);
             if all.lacks_extremes(&steps) {
                 all.drop_extremes();
-                [0.1, 0.1, 0.3].into_iter().for_each(|value| all.see(value, 1));
+                [0.1, 0.1, 0.3]
+                    .into_iter()
+                    .for_each(|value| all.see(value, 1));
             }
             let fresh = sums(&[Some(0.1), Some(0.1), Some(0.3)], &steps);
             assert_eq!(all.map(&steps), fresh.map(&steps));
@@ -292,7 +320,10 @@ mod tests {
                 all.see(0.1, 2);
             }
             let map = all.map(&steps);
-            assert!(map.scale == 1.0 && (map.shift - 0.1).abs() < 1e-16, "{map:?}");
+            assert!(
+                map.scale == 1.0 && (map.shift - 0.1).abs() < 1e-16,
+                "{map:?}"
+            );
         }
     }
 }

@@ -92,17 +92,28 @@ impl EncoderOptions {
         }
         let mut plans: Vec<Option<(ColumnPlan, &'static str)>> = vec![None; columns.len()];
         let no_columns = Vec::new();
-        let as_means = self.steps.target_means.as_ref().map_or(&no_columns, |means| &means.columns);
+        let as_means = self
+            .steps
+            .target_means
+            .as_ref()
+            .map_or(&no_columns, |means| &means.columns);
         for (names, plan, what) in [
             (&self.text, ColumnPlan::Text, "text"),
             (&self.categorical, ColumnPlan::Categorical, "categorical"),
             (as_means, ColumnPlan::Means, "mean target"),
             (&self.numeric, ColumnPlan::Numeric, "numeric"),
-            (&self.ignored, ColumnPlan::Ignore, "ignored (target, id, subject, weight or left out)"),
+            (
+                &self.ignored,
+                ColumnPlan::Ignore,
+                "ignored (target, id, subject, weight or left out)",
+            ),
         ] {
             for name in names {
                 let Some(&at) = place.get(name.as_str()) else {
-                    return Err(FeatureError::UnknownColumn { name: name.clone(), exist: columns.to_vec() });
+                    return Err(FeatureError::UnknownColumn {
+                        name: name.clone(),
+                        exist: columns.to_vec(),
+                    });
                 };
                 match plans[at] {
                     Some((other, first)) if other != plan => {
@@ -116,9 +127,15 @@ impl EncoderOptions {
                 }
             }
         }
-        let rest = if self.text.is_empty() { ColumnPlan::Infer } else { ColumnPlan::Ignore };
-        let plans: Vec<ColumnPlan> =
-            plans.into_iter().map(|plan| plan.map_or(rest, |(plan, _)| plan)).collect();
+        let rest = if self.text.is_empty() {
+            ColumnPlan::Infer
+        } else {
+            ColumnPlan::Ignore
+        };
+        let plans: Vec<ColumnPlan> = plans
+            .into_iter()
+            .map(|plan| plan.map_or(rest, |(plan, _)| plan))
+            .collect();
         if plans.iter().all(|&plan| plan == ColumnPlan::Ignore) {
             return Err(FeatureError::NoFeatures);
         }
@@ -136,22 +153,44 @@ mod tests {
 
     #[test]
     fn without_text_every_column_left_is_a_feature() {
-        let options = EncoderOptions { ignored: names(&["y"]), numeric: names(&["a"]), ..Default::default() };
+        let options = EncoderOptions {
+            ignored: names(&["y"]),
+            numeric: names(&["a"]),
+            ..Default::default()
+        };
         assert_eq!(
             options.plan(&names(&["a", "y", "b"])),
-            Ok(vec![ColumnPlan::Numeric, ColumnPlan::Ignore, ColumnPlan::Infer])
+            Ok(vec![
+                ColumnPlan::Numeric,
+                ColumnPlan::Ignore,
+                ColumnPlan::Infer
+            ])
         );
     }
 
     #[test]
     fn with_text_only_named_columns_are_features() {
-        let mut options = EncoderOptions { text: names(&["t"]), ..Default::default() };
+        let mut options = EncoderOptions {
+            text: names(&["t"]),
+            ..Default::default()
+        };
         let table = names(&["a", "t", "b"]);
-        assert_eq!(options.plan(&table), Ok(vec![ColumnPlan::Ignore, ColumnPlan::Text, ColumnPlan::Ignore]));
+        assert_eq!(
+            options.plan(&table),
+            Ok(vec![
+                ColumnPlan::Ignore,
+                ColumnPlan::Text,
+                ColumnPlan::Ignore
+            ])
+        );
         options.categorical = names(&["b"]);
         assert_eq!(
             options.plan(&table),
-            Ok(vec![ColumnPlan::Ignore, ColumnPlan::Text, ColumnPlan::Categorical])
+            Ok(vec![
+                ColumnPlan::Ignore,
+                ColumnPlan::Text,
+                ColumnPlan::Categorical
+            ])
         );
     }
 
@@ -160,15 +199,28 @@ mod tests {
         let table = names(&["a", "b"]);
         let plan = |options: EncoderOptions| options.plan(&table);
         assert_eq!(
-            plan(EncoderOptions { ignored: names(&["c"]), ..Default::default() }),
-            Err(FeatureError::UnknownColumn { name: "c".into(), exist: table.clone() })
+            plan(EncoderOptions {
+                ignored: names(&["c"]),
+                ..Default::default()
+            }),
+            Err(FeatureError::UnknownColumn {
+                name: "c".into(),
+                exist: table.clone()
+            })
         );
         assert!(matches!(
-            plan(EncoderOptions { text: names(&["a"]), ignored: names(&["a"]), ..Default::default() }),
+            plan(EncoderOptions {
+                text: names(&["a"]),
+                ignored: names(&["a"]),
+                ..Default::default()
+            }),
             Err(FeatureError::ConflictingColumn { first: "text", .. })
         ));
         assert_eq!(
-            plan(EncoderOptions { ignored: names(&["a", "b", "a"]), ..Default::default() }),
+            plan(EncoderOptions {
+                ignored: names(&["a", "b", "a"]),
+                ..Default::default()
+            }),
             Err(FeatureError::NoFeatures)
         );
         assert_eq!(

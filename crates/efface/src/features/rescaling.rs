@@ -25,7 +25,10 @@ pub struct RescaledFeatures {
 }
 
 impl FeatureRescale {
-    const NONE: Self = Self { factor: 1.0, offset: 0.0 };
+    const NONE: Self = Self {
+        factor: 1.0,
+        offset: 0.0,
+    };
 
     /// From (x − shift)/scale to the same with another shift and scale.
     fn between(old: (f64, f64), new: (f64, f64)) -> Option<Self> {
@@ -36,7 +39,10 @@ impl FeatureRescale {
         if (old.1 == 1.0) != (new.1 == 1.0) {
             return None;
         }
-        Some(Self { factor: old.1 / new.1, offset: (old.0 - new.0) / new.1 })
+        Some(Self {
+            factor: old.1 / new.1,
+            offset: (old.0 - new.0) / new.1,
+        })
     }
 }
 
@@ -48,15 +54,24 @@ impl Encoder {
         if self.steps.expansion != FeatureExpansion::None {
             return None;
         }
-        self.rescaled_columns(&before.map, map, |at| self.has_gaps(at) || before.has_gaps(at))
+        self.rescaled_columns(&before.map, map, |at| {
+            self.has_gaps(at) || before.has_gaps(at)
+        })
     }
 
     /// A map of the same columns whose shifts, scales and weights tell no more than how large numbers are, in which rows are summed. What
     /// would have to be exact for the sums to be of use stays: they are made anew when it changes.
     pub(super) fn coarse_columns(&self) -> FeatureMap {
         let coarse_weights = |weights: &mut Vec<f64>| {
-            if self.steps.words.weighting.is_some_and(|weighting| !weighting.normalised) {
-                weights.iter_mut().for_each(|weight| *weight = weight.log2().round().exp2());
+            if self
+                .steps
+                .words
+                .weighting
+                .is_some_and(|weighting| !weighting.normalised)
+            {
+                weights
+                    .iter_mut()
+                    .for_each(|weight| *weight = weight.log2().round().exp2());
             }
         };
         let coarse_number = |map: &mut NumberMap, has_gaps: bool| {
@@ -70,11 +85,16 @@ impl Encoder {
                 ColumnMap::Number(map) | ColumnMap::Values { map, .. } => {
                     coarse_number(map, self.has_gaps(at))
                 }
-                ColumnMap::Run { weights, .. } | ColumnMap::Names { weights, .. } => coarse_weights(weights),
+                ColumnMap::Run { weights, .. } | ColumnMap::Names { weights, .. } => {
+                    coarse_weights(weights)
+                }
                 ColumnMap::Means { .. } => {}
             }
         }
-        FeatureMap { columns, components: None }
+        FeatureMap {
+            columns,
+            components: None,
+        }
     }
 
     /// The same from the columns of a map that rows are summed in, whatever is made of them all afterwards. Rows that are gone have
@@ -109,7 +129,13 @@ impl Encoder {
             let has_gaps = has_gaps(at);
             columns.push(self.rescaled_column(old, new, has_gaps, &mut features)?);
         }
-        Some(RescaledFeatures { map: FeatureMap { columns, components: None }, features })
+        Some(RescaledFeatures {
+            map: FeatureMap {
+                columns,
+                components: None,
+            },
+            features,
+        })
     }
 
     /// Whether a number is missing in some row of a column.
@@ -134,21 +160,38 @@ impl Encoder {
                 Some(new.clone())
             }
             (
-                ColumnMap::Values { map: a, places, values, missing },
-                ColumnMap::Values { map: b, places: new_places, values: new_values, missing: new_missing },
+                ColumnMap::Values {
+                    map: a,
+                    places,
+                    values,
+                    missing,
+                },
+                ColumnMap::Values {
+                    map: b,
+                    places: new_places,
+                    values: new_values,
+                    missing: new_missing,
+                },
             ) if places == new_places && values == new_values && missing == new_missing => {
                 features.extend(rescaled_number(a, b, has_gaps)?);
                 Some(new.clone())
             }
-            (ColumnMap::Run { weights, .. }, ColumnMap::Run { weights: new_weights, .. })
-                if old.width() == new.width() && weights.len() == new_weights.len() =>
-            {
+            (
+                ColumnMap::Run { weights, .. },
+                ColumnMap::Run {
+                    weights: new_weights,
+                    ..
+                },
+            ) if old.width() == new.width() && weights.len() == new_weights.len() => {
                 self.rescale_words(old.width(), weights, new_weights, features)?;
                 Some(new.clone())
             }
             (
                 ColumnMap::Names { places, weights },
-                ColumnMap::Names { places: new_places, weights: new_weights },
+                ColumnMap::Names {
+                    places: new_places,
+                    weights: new_weights,
+                },
             ) if weights.is_empty() == new_weights.is_empty() => {
                 let mut kept = weights.clone();
                 let mut next = 0;
@@ -166,7 +209,10 @@ impl Encoder {
                     return None;
                 }
                 self.rescale_words(places.len(), weights, &kept, features)?;
-                Some(ColumnMap::Names { places: places.clone(), weights: kept })
+                Some(ColumnMap::Names {
+                    places: places.clone(),
+                    weights: kept,
+                })
             }
             _ => None,
         }
@@ -184,11 +230,18 @@ impl Encoder {
             features.extend(std::iter::repeat_n(FeatureRescale::NONE, width));
             return Some(());
         }
-        if self.steps.words.weighting.is_none_or(|weighting| weighting.normalised) {
+        if self
+            .steps
+            .words
+            .weighting
+            .is_none_or(|weighting| weighting.normalised)
+        {
             return None;
         }
-        features
-            .extend(old.iter().zip(new).map(|(old, new)| FeatureRescale { factor: new / old, offset: 0.0 }));
+        features.extend(old.iter().zip(new).map(|(old, new)| FeatureRescale {
+            factor: new / old,
+            offset: 0.0,
+        }));
         Some(())
     }
 }
@@ -210,11 +263,18 @@ fn coarse_scale((shift, scale): (f64, f64)) -> (f64, f64) {
 }
 
 /// The one or two features of a numeric column.
-fn rescaled_number(old: &NumberMap, new: &NumberMap, has_gaps: bool) -> Option<Vec<FeatureRescale>> {
+fn rescaled_number(
+    old: &NumberMap,
+    new: &NumberMap,
+    has_gaps: bool,
+) -> Option<Vec<FeatureRescale>> {
     if (has_gaps && old.fill != new.fill) || old.indicator.is_some() != new.indicator.is_some() {
         return None;
     }
-    let mut features = vec![FeatureRescale::between((old.shift, old.scale), (new.shift, new.scale))?];
+    let mut features = vec![FeatureRescale::between(
+        (old.shift, old.scale),
+        (new.shift, new.scale),
+    )?];
     if let (Some(old), Some(new)) = (old.indicator, new.indicator) {
         features.push(FeatureRescale::between(old, new)?);
     }

@@ -45,9 +45,17 @@ pub(crate) enum FeatureKind {
     /// Words, whose names have places of their own; so many of them become features.
     Words { most: usize },
     /// Words that were supplied. The rows that hold each are kept where weights need them.
-    Supplied { base: u32, words: Vocabulary, documents: Vec<u64> },
+    Supplied {
+        base: u32,
+        words: Vocabulary,
+        documents: Vec<u64>,
+    },
     /// Words by their hashes. The rows that hold each bucket are kept where weights need them.
-    Hashed { base: u32, hashed: HashedWords, documents: Vec<u64> },
+    Hashed {
+        base: u32,
+        hashed: HashedWords,
+        documents: Vec<u64>,
+    },
 }
 
 /// The number in a cell, if it is one: a number of the file, or text that reads as one once trimmed.
@@ -70,7 +78,11 @@ pub(crate) fn text(cell: &Cell) -> Option<Cow<'_, str>> {
 
 /// The finite number that a level reads as, so that a column of such levels alone would be numeric.
 pub(crate) fn level_number(level: &str) -> Option<f64> {
-    level.trim().parse().ok().filter(|value: &f64| value.is_finite())
+    level
+        .trim()
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
 }
 
 impl FeatureColumn {
@@ -97,7 +109,10 @@ impl FeatureColumn {
 
     /// Whether it holds texts.
     pub(crate) fn is_text(&self) -> bool {
-        !matches!(self.kind, FeatureKind::Number { .. } | FeatureKind::Levels { .. })
+        !matches!(
+            self.kind,
+            FeatureKind::Number { .. } | FeatureKind::Levels { .. }
+        )
     }
 
     /// Its first raw place and how many it has; None for a column whose names have places of their own.
@@ -120,10 +135,16 @@ pub(crate) fn check_number(
 ) -> Result<Option<f64>, FeatureError> {
     match cell {
         Cell::Missing if gaps => Ok(None),
-        Cell::Missing => Err(FeatureError::MissingNumber { line, column: column.into() }),
+        Cell::Missing => Err(FeatureError::MissingNumber {
+            line,
+            column: column.into(),
+        }),
         _ => match number(cell) {
             Some(value) => Ok(Some(value)),
-            None => Err(FeatureError::NotANumber { line, column: column.into() }),
+            None => Err(FeatureError::NotANumber {
+                line,
+                column: column.into(),
+            }),
         },
     }
 }
@@ -136,7 +157,10 @@ pub(crate) fn finite_number(
     gaps: bool,
 ) -> Result<Option<f64>, FeatureError> {
     match check_number(cell, line, column, gaps)? {
-        Some(value) if !value.is_finite() => Err(FeatureError::NotFinite { line, column: column.into() }),
+        Some(value) if !value.is_finite() => Err(FeatureError::NotFinite {
+            line,
+            column: column.into(),
+        }),
         found => Ok(found),
     }
 }

@@ -28,7 +28,11 @@ impl FeatureSteps {
         {
             let name = "the smoothing of mean targets";
             let range = "a finite number, 0 or more";
-            return Err(FeatureError::Expansion { name, value: smoothing.to_string(), range });
+            return Err(FeatureError::Expansion {
+                name,
+                value: smoothing.to_string(),
+                range,
+            });
         }
         self.expansion.check()
     }
@@ -76,7 +80,14 @@ impl MissingNumbers {
 
     /// Whether a column of its own says where numbers were missing.
     pub(crate) fn has_indicator(self) -> bool {
-        matches!(self, Self::Mean { indicator: true } | Self::Constant { indicator: true, .. })
+        matches!(
+            self,
+            Self::Mean { indicator: true }
+                | Self::Constant {
+                    indicator: true,
+                    ..
+                }
+        )
     }
 }
 
@@ -137,7 +148,11 @@ pub struct TermWeighting {
 
 impl Default for TermWeighting {
     fn default() -> Self {
-        Self { sublinear: false, smooth: true, normalised: true }
+        Self {
+            sublinear: false,
+            smooth: true,
+            normalised: true,
+        }
     }
 }
 
@@ -152,7 +167,11 @@ impl TermWeighting {
 
     /// A count as it enters the product with the weight of its word.
     pub(crate) fn term(self, count: f64) -> f64 {
-        if self.sublinear { count.ln() + 1.0 } else { count }
+        if self.sublinear {
+            count.ln() + 1.0
+        } else {
+            count
+        }
     }
 }
 
@@ -198,17 +217,22 @@ pub const MOST_WAVES: usize = 100_000;
 impl FeatureExpansion {
     /// Refuses settings outside of their ranges.
     pub(crate) fn check(&self) -> Result<(), FeatureError> {
-        let refuse = |name, value: String, range| Err(FeatureError::Expansion { name, value, range });
+        let refuse =
+            |name, value: String, range| Err(FeatureError::Expansion { name, value, range });
         match *self {
             Self::Polynomial { degree, .. } if !(2..=HIGHEST_DEGREE).contains(&degree) => {
                 refuse("the degree of a polynomial", degree.to_string(), "2 to 4")
             }
-            Self::Fourier { features, .. } if !(1..=MOST_WAVES).contains(&features) => {
-                refuse("the number of Fourier features", features.to_string(), "1 to 100000")
-            }
-            Self::Fourier { scale, .. } if !(scale.is_finite() && scale > 0.0) => {
-                refuse("the scale of Fourier features", scale.to_string(), "a finite number above 0")
-            }
+            Self::Fourier { features, .. } if !(1..=MOST_WAVES).contains(&features) => refuse(
+                "the number of Fourier features",
+                features.to_string(),
+                "1 to 100000",
+            ),
+            Self::Fourier { scale, .. } if !(scale.is_finite() && scale > 0.0) => refuse(
+                "the scale of Fourier features",
+                scale.to_string(),
+                "a finite number above 0",
+            ),
             Self::Components { count: 0, .. } => refuse(
                 "the number of components",
                 "0".into(),

@@ -39,30 +39,49 @@ impl Synonyms {
         loop {
             line.clear();
             number += 1;
-            let fault = |what: &str| FeatureError::Synonyms { line: number, what: what.to_owned() };
-            let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
+            let fault = |what: &str| FeatureError::Synonyms {
+                line: number,
+                what: what.to_owned(),
+            };
+            let read = reader
+                .by_ref()
+                .take(LONGEST_LINE + 1)
+                .read_until(b'\n', &mut line);
             if read.map_err(|cause| fault(&format!("it cannot be read: {cause}")))? == 0 {
                 break;
             }
             if line.len() as u64 > LONGEST_LINE {
-                return Err(fault("it has more than 65 536 bytes; is this a table of synonyms?"));
+                return Err(fault(
+                    "it has more than 65 536 bytes; is this a table of synonyms?",
+                ));
             }
             let text = std::str::from_utf8(&line).map_err(|_| fault("it is not UTF-8"))?;
             let text = text.trim_end_matches(['\n', '\r']);
-            let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+            let text = if number == 1 {
+                text.trim_start_matches('\u{feff}')
+            } else {
+                text
+            };
             if text.is_empty() || (number == 1 && text.starts_with("lemma\t")) {
                 continue;
             }
             bytes += text.len();
             if bytes > MOST_BYTES {
-                return Err(fault("the table has more than 64 MiB; leave out rare words"));
+                return Err(fault(
+                    "the table has more than 64 MiB; leave out rare words",
+                ));
             }
             let (lemma, rank, synonyms) = parsed(text).map_err(fault)?;
-            let entry =
-                entries.entry(lemma.to_lowercase()).or_insert(SynonymEntry { rank, synonyms: Vec::new() });
+            let entry = entries.entry(lemma.to_lowercase()).or_insert(SynonymEntry {
+                rank,
+                synonyms: Vec::new(),
+            });
             // All lines that were seen in real text are of one rank; the others have that of their sense.
             if rank < entry.rank {
-                *entry = SynonymEntry { rank, synonyms: Vec::new() };
+                *entry = SynonymEntry {
+                    rank,
+                    synonyms: Vec::new(),
+                };
             }
             for synonym in synonyms.into_iter().filter(|_| rank == entry.rank) {
                 let known = entry.synonyms.iter().any(|known| known == synonym);
@@ -71,18 +90,30 @@ impl Synonyms {
                 }
             }
         }
-        let words = entries.into_iter().map(|(word, entry)| (word, entry.synonyms));
-        Ok(Self { words: words.filter(|(_, synonyms)| !synonyms.is_empty()).collect() })
+        let words = entries
+            .into_iter()
+            .map(|(word, entry)| (word, entry.synonyms));
+        Ok(Self {
+            words: words.filter(|(_, synonyms)| !synonyms.is_empty()).collect(),
+        })
     }
 
     /// The table that comes with the library: everyday words, each with a few that may stand for it.
     pub fn built_in() -> Self {
         let mut words: HashMap<String, Vec<String>> = HashMap::new();
-        for group in BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        for group in BUILT_IN
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             let group: Vec<&str> = group.split_whitespace().collect();
             for word in &group {
                 let known = words.entry((*word).to_owned()).or_default();
-                known.extend(group.iter().filter(|other| *other != word).map(|other| (*other).to_owned()));
+                known.extend(
+                    group
+                        .iter()
+                        .filter(|other| *other != word)
+                        .map(|other| (*other).to_owned()),
+                );
             }
         }
         Self { words }
@@ -90,7 +121,9 @@ impl Synonyms {
 
     /// What may stand for a word, whatever its case; nothing for an unknown word.
     pub fn of(&self, word: &str) -> &[String] {
-        self.words.get(&word.to_lowercase()).map_or(&[], Vec::as_slice)
+        self.words
+            .get(&word.to_lowercase())
+            .map_or(&[], Vec::as_slice)
     }
 
     /// How many words it knows.
@@ -110,7 +143,9 @@ type Line<'a> = (&'a str, (bool, u32), Vec<&'a str>);
 fn parsed(line: &str) -> Result<Line<'_>, &'static str> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [lemma, pos, sense, tagged, synonyms] = fields[..] else {
-        return Err("it must have five fields with tabs between: lemma, pos, sense, tagged, synonyms");
+        return Err(
+            "it must have five fields with tabs between: lemma, pos, sense, tagged, synonyms",
+        );
     };
     if !is_word(lemma) {
         return Err("the lemma must be a word of letters, digits, hyphens and apostrophes");
@@ -118,7 +153,9 @@ fn parsed(line: &str) -> Result<Line<'_>, &'static str> {
     if !matches!(pos, "n" | "v" | "a" | "r" | "s") {
         return Err("the part of speech must be n, v, a, s or r");
     }
-    let sense: u32 = sense.parse().map_err(|_| "the sense must be a number from 1")?;
+    let sense: u32 = sense
+        .parse()
+        .map_err(|_| "the sense must be a number from 1")?;
     let tagged = match tagged {
         "1" => true,
         "0" => false,
@@ -128,11 +165,18 @@ fn parsed(line: &str) -> Result<Line<'_>, &'static str> {
     if !synonyms.iter().all(|synonym| is_word(synonym)) {
         return Err("the synonyms must be words with commas between, and at least one");
     }
-    Ok((lemma, if tagged { (false, 0) } else { (true, sense) }, synonyms))
+    Ok((
+        lemma,
+        if tagged { (false, 0) } else { (true, sense) },
+        synonyms,
+    ))
 }
 
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '\''))
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '-' | '\''))
 }
 
 #[cfg(test)]
@@ -165,8 +209,13 @@ mod tests {
             ("a\tn\t1\t0\t", "the synonyms"),
             ("a\tn\t1\t0\tb,,c", "the synonyms"),
         ] {
-            let told = read(&format!("ok\tn\t1\t0\tfine\n{line}\n")).unwrap_err().to_string();
-            assert!(told.contains("line 2") && told.contains(says), "{line}: {told}");
+            let told = read(&format!("ok\tn\t1\t0\tfine\n{line}\n"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                told.contains("line 2") && told.contains(says),
+                "{line}: {told}"
+            );
         }
         let long = format!("a\tn\t1\t0\t{}", "b,".repeat(40_000));
         assert!(read(&long).unwrap_err().to_string().contains("65 536"));
@@ -178,7 +227,10 @@ mod tests {
     fn the_built_in_table_is_sound() {
         let table = Synonyms::built_in();
         assert!(table.len() > 300, "{}", table.len());
-        for group in BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        for group in BUILT_IN
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             let words: Vec<&str> = group.split_whitespace().collect();
             assert!(
                 words.len() > 1 && words.iter().all(|w| is_word(w) && w.to_lowercase() == **w),
@@ -186,7 +238,12 @@ mod tests {
             );
         }
         assert!(table.of("big").contains(&"large".to_owned()));
-        assert!(table.words.iter().all(|(word, synonyms)| !synonyms.is_empty() && !synonyms.contains(word)));
+        assert!(
+            table
+                .words
+                .iter()
+                .all(|(word, synonyms)| !synonyms.is_empty() && !synonyms.contains(word))
+        );
     }
 
     proptest::proptest! {

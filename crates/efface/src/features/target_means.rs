@@ -29,14 +29,20 @@ pub(crate) struct TargetSums {
 
 impl TargetSums {
     pub(crate) fn new(outputs: usize, two_classes: bool) -> Self {
-        Self { two_classes, all: vec![ExactSum::default(); outputs], levels: BTreeMap::new() }
+        Self {
+            two_classes,
+            all: vec![ExactSum::default(); outputs],
+            levels: BTreeMap::new(),
+        }
     }
 
     /// A row with these levels and targets came or went.
     pub(crate) fn count(&mut self, places: impl Iterator<Item = u32>, targets: &[f64], come: bool) {
         let sign = if come { 1.0 } else { -1.0 };
         let add = |sums: &mut [ExactSum]| {
-            sums.iter_mut().zip(targets).for_each(|(sum, target)| sum.add(sign * target));
+            sums.iter_mut()
+                .zip(targets)
+                .for_each(|(sum, target)| sum.add(sign * target));
         };
         add(&mut self.all);
         for place in places {
@@ -52,12 +58,17 @@ impl TargetSums {
 
     /// The mean targets of all rows.
     pub(crate) fn means(&self, rows: u64) -> Vec<f64> {
-        self.all.iter().map(|sum| self.share(sum.value(), 0.0, 0.0, rows)).collect()
+        self.all
+            .iter()
+            .map(|sum| self.share(sum.value(), 0.0, 0.0, rows))
+            .collect()
     }
 
     /// The mean targets of a level that is in so many rows.
     pub(crate) fn level_means(&self, place: u32, rows: u64, all: u64, smoothing: f64) -> Vec<f64> {
-        let Some(sums) = self.levels.get(&place) else { return self.means(all) };
+        let Some(sums) = self.levels.get(&place) else {
+            return self.means(all);
+        };
         let mean = |(sum, total): (&ExactSum, &ExactSum)| {
             let overall = total.value().value() / (all as f64).max(1.0);
             self.share(sum.value(), smoothing, overall, rows)
@@ -68,8 +79,16 @@ impl TargetSums {
     /// (sum + smoothing·overall)/(rows + smoothing), as a share of the second class where there are two.
     fn share(&self, sum: DoubleWord, smoothing: f64, overall: f64, rows: u64) -> f64 {
         let count = rows as f64 + smoothing;
-        let mean = if count > 0.0 { sum.plus_product(smoothing, overall).value() / count } else { overall };
-        if self.two_classes { (1.0 + mean) / 2.0 } else { mean }
+        let mean = if count > 0.0 {
+            sum.plus_product(smoothing, overall).value() / count
+        } else {
+            overall
+        };
+        if self.two_classes {
+            (1.0 + mean) / 2.0
+        } else {
+            mean
+        }
     }
 }
 
@@ -86,7 +105,13 @@ mod tests {
             sums.count([level].into_iter(), &[target], true);
         }
         sums.count([0].into_iter(), &[1e30], false);
-        assert_eq!([sums.level_means(0, 2, 3, 2.0), sums.level_means(1, 1, 3, 2.0)], [[2.25], [4.0]]);
+        assert_eq!(
+            [
+                sums.level_means(0, 2, 3, 2.0),
+                sums.level_means(1, 1, 3, 2.0)
+            ],
+            [[2.25], [4.0]]
+        );
         assert_eq!(sums.level_means(9, 0, 3, 2.0), [3.0]);
         assert_eq!(sums.means(3), [3.0]);
     }

@@ -102,15 +102,29 @@ mod tests {
         let cases: [(&str, &[&str]); 8] = [
             (
                 "The cat sat on the mat; the mat was flat.",
-                &["the", "cat", "sat", "on", "the", "mat", "the", "mat", "was", "flat"],
+                &[
+                    "the", "cat", "sat", "on", "the", "mat", "the", "mat", "was", "flat",
+                ],
             ),
             (
                 "A cat's life isn't bad, is it? snake_case x_1 42 7",
-                &["cat", "life", "isn", "bad", "is", "it", "snake_case", "x_1", "42"],
+                &[
+                    "cat",
+                    "life",
+                    "isn",
+                    "bad",
+                    "is",
+                    "it",
+                    "snake_case",
+                    "x_1",
+                    "42",
+                ],
             ),
             (
                 "Émile ate a crème brûlée in Zürich – naïve café",
-                &["émile", "ate", "crème", "brûlée", "in", "zürich", "naïve", "café"],
+                &[
+                    "émile", "ate", "crème", "brûlée", "in", "zürich", "naïve", "café",
+                ],
             ),
             (
                 "ΣΊΣΥΦΟΣ İstanbul straße 東京 は 12,5 a_b _ __ ½x x² don’t co-operate",

@@ -33,7 +33,10 @@ impl TryFrom<Vec<String>> for Vocabulary {
         let mut index = HashMap::with_capacity(words.len());
         for (column, word) in words.iter().enumerate() {
             if index.insert(word.as_str().into(), column as u32).is_some() {
-                return Err(FeatureError::DuplicateWord { word: word.clone(), position: column + 1 });
+                return Err(FeatureError::DuplicateWord {
+                    word: word.clone(),
+                    position: column + 1,
+                });
             }
         }
         Ok(Self { words, index })
@@ -43,19 +46,27 @@ impl TryFrom<Vec<String>> for Vocabulary {
 impl Vocabulary {
     /// A vocabulary from elsewhere, with columns in the order given. A word that is empty, occurs twice or can never
     /// be found by [`tokens`](super::tokens()) is an error.
-    pub fn supplied<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Result<Self, FeatureError> {
+    pub fn supplied<W: Into<String>>(
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Self, FeatureError> {
         let words = words.into_iter().map(Into::into).collect();
         Self::supplied_for(&TextAnalyzer::default(), words)
     }
 
     /// As [`supplied`](Self::supplied), with what this analyzer takes for words.
-    pub(crate) fn supplied_for(analyzer: &TextAnalyzer, words: Vec<String>) -> Result<Self, FeatureError> {
+    pub(crate) fn supplied_for(
+        analyzer: &TextAnalyzer,
+        words: Vec<String>,
+    ) -> Result<Self, FeatureError> {
         for (at, word) in words.iter().enumerate() {
             if word.is_empty() {
                 return Err(FeatureError::EmptyWord { position: at + 1 });
             }
             if !analyzer.finds(word) {
-                return Err(FeatureError::UnusableWord { word: word.clone(), position: at + 1 });
+                return Err(FeatureError::UnusableWord {
+                    word: word.clone(),
+                    position: at + 1,
+                });
             }
         }
         Self::try_from(words)
@@ -149,7 +160,12 @@ impl VocabularyLearner {
     /// A learner that holds at most `limit` distinct words. Nothing is pruned on the way, which would make the result
     /// depend on the order of the documents: one word more is an error that suggests hashing.
     pub fn with_limit(limit: usize) -> Self {
-        Self { analyzer: TextAnalyzer::default(), words: HashMap::new(), documents: 0, limit }
+        Self {
+            analyzer: TextAnalyzer::default(),
+            words: HashMap::new(),
+            documents: 0,
+            limit,
+        }
     }
 
     /// The same, with what this analyzer takes for words.
@@ -169,7 +185,11 @@ impl VocabularyLearner {
         self.documents += other.documents;
         for (word, more) in other.words {
             // No document has the number 0, so that the next one counts in any case.
-            let tally = self.words.entry(word).or_insert(WordTally { total: 0, documents: 0, last: 0 });
+            let tally = self.words.entry(word).or_insert(WordTally {
+                total: 0,
+                documents: 0,
+                last: 0,
+            });
             *tally = WordTally {
                 total: tally.total + more.total,
                 documents: tally.documents + more.documents,
@@ -196,12 +216,23 @@ impl VocabularyLearner {
                 tally.documents += u64::from(tally.last != document);
                 tally.last = document;
             } else if words.len() < limit {
-                words.insert(word.into(), WordTally { total: 1, documents: 1, last: document });
+                words.insert(
+                    word.into(),
+                    WordTally {
+                        total: 1,
+                        documents: 1,
+                        last: document,
+                    },
+                );
             } else {
                 full = true;
             }
         });
-        if full { Err(FeatureError::TooManyWords { limit }) } else { Ok(()) }
+        if full {
+            Err(FeatureError::TooManyWords { limit })
+        } else {
+            Ok(())
+        }
     }
 
     /// The distinct words so far.
@@ -211,14 +242,18 @@ impl VocabularyLearner {
 
     /// Every word, with the documents that hold it and how often they do, in no order.
     pub(crate) fn into_tallies(self) -> impl Iterator<Item = (String, u64, u64)> {
-        self.words.into_iter().map(|(word, tally)| (word.into(), tally.documents, tally.total))
+        self.words
+            .into_iter()
+            .map(|(word, tally)| (word.into(), tally.documents, tally.total))
     }
 
     /// Keeps the `n` words with the highest total count, ties broken by the alphabet, as columns in alphabetical
     /// order (of Unicode code points).
     pub fn finish(self, n: usize) -> Result<Vocabulary, FeatureError> {
-        let mut words: Vec<(String, u64)> =
-            self.into_tallies().map(|(word, _, total)| (word, total)).collect();
+        let mut words: Vec<(String, u64)> = self
+            .into_tallies()
+            .map(|(word, _, total)| (word, total))
+            .collect();
         keep_commonest(&mut words, n, |(word, total)| (*total, word.as_str()));
         let mut words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
         words.sort_unstable();
@@ -277,15 +312,24 @@ mod tests {
         let supplied = Vocabulary::supplied(["zebra", "ant"]).unwrap();
         assert_eq!(supplied.column("zebra"), Some(0));
         assert_eq!(supplied.word(0), Some("zebra"));
-        assert_eq!(Vocabulary::supplied(["ab", ""]), Err(FeatureError::EmptyWord { position: 2 }));
+        assert_eq!(
+            Vocabulary::supplied(["ab", ""]),
+            Err(FeatureError::EmptyWord { position: 2 })
+        );
         assert_eq!(
             Vocabulary::supplied(["ab", "cd", "ab"]),
-            Err(FeatureError::DuplicateWord { word: "ab".into(), position: 3 })
+            Err(FeatureError::DuplicateWord {
+                word: "ab".into(),
+                position: 3
+            })
         );
         for word in ["Great", "don't", "x", "ab cd"] {
             assert_eq!(
                 Vocabulary::supplied([word]),
-                Err(FeatureError::UnusableWord { word: word.into(), position: 1 })
+                Err(FeatureError::UnusableWord {
+                    word: word.into(),
+                    position: 1
+                })
             );
         }
     }
@@ -294,7 +338,10 @@ mod tests {
     fn one_word_too_many_is_an_error() {
         let mut learner = VocabularyLearner::with_limit(2);
         learner.observe("one two one").unwrap();
-        assert_eq!(learner.observe("two three"), Err(FeatureError::TooManyWords { limit: 2 }));
+        assert_eq!(
+            learner.observe("two three"),
+            Err(FeatureError::TooManyWords { limit: 2 })
+        );
     }
 
     proptest! {

@@ -33,7 +33,11 @@ impl RandomWaves {
     ) -> Result<Self, FeatureError> {
         let numbers = names.len() as u64 * waves as u64;
         if numbers > MOST_NUMBERS {
-            return Err(FeatureError::TooManyWaves { features: names.len(), waves, limit: MOST_NUMBERS });
+            return Err(FeatureError::TooManyWaves {
+                features: names.len(),
+                waves,
+                limit: MOST_NUMBERS,
+            });
         }
         // No name hashes to the stream of the phases: it is that of the empty name.
         let mut random = seeded_stream(seed, hash(""));
@@ -50,7 +54,11 @@ impl RandomWaves {
                 None => directions.extend(std::iter::repeat_n(0.0, waves)),
             }
         }
-        Ok(Self { phases, directions, height: (2.0 / waves as f64).sqrt() })
+        Ok(Self {
+            phases,
+            directions,
+            height: (2.0 / waves as f64).sqrt(),
+        })
     }
 
     /// The number of waves.
@@ -64,10 +72,17 @@ impl RandomWaves {
         for &(feature, value) in row.iter() {
             let first = feature as usize * angles.len();
             let direction = &self.directions[first..first + angles.len()];
-            angles.iter_mut().zip(direction).for_each(|(angle, along)| *angle += value * along);
+            angles
+                .iter_mut()
+                .zip(direction)
+                .for_each(|(angle, along)| *angle += value * along);
         }
         row.clear();
-        row.extend((0..).zip(angles).map(|(wave, angle)| (wave, self.height * angle.cos())));
+        row.extend(
+            (0..)
+                .zip(angles)
+                .map(|(wave, angle)| (wave, self.height * angle.cos())),
+        );
     }
 }
 
@@ -82,7 +97,10 @@ mod tests {
     use super::*;
 
     fn waves(names: &[&'static str]) -> RandomWaves {
-        let names: Vec<_> = names.iter().map(|name| Some(Cow::Borrowed(*name))).collect();
+        let names: Vec<_> = names
+            .iter()
+            .map(|name| Some(Cow::Borrowed(*name)))
+            .collect();
         RandomWaves::new(names.into_iter(), 4000, 2.0, 7).unwrap()
     }
 
@@ -95,11 +113,18 @@ mod tests {
     #[test]
     fn products_approximate_the_kernel() {
         let waves = waves(&["a", "b"]);
-        let rows = [[(0, 1.0), (1, -0.5)], [(0, 0.2), (1, 1.5)], [(0, 6.0), (1, 4.0)]];
+        let rows = [
+            [(0, 1.0), (1, -0.5)],
+            [(0, 0.2), (1, 1.5)],
+            [(0, 6.0), (1, 4.0)],
+        ];
         for x in rows {
             for y in rows {
-                let product: f64 =
-                    expanded(&waves, &x).iter().zip(&expanded(&waves, &y)).map(|(x, y)| x * y).sum();
+                let product: f64 = expanded(&waves, &x)
+                    .iter()
+                    .zip(&expanded(&waves, &y))
+                    .map(|(x, y)| x * y)
+                    .sum();
                 let distance = (x[0].1 - y[0].1).powi(2) + (x[1].1 - y[1].1).powi(2);
                 let kernel = (-distance / 8.0f64).exp();
                 assert!((product - kernel).abs() < 0.05, "{product} and {kernel}");

@@ -66,7 +66,11 @@ pub(crate) fn conjugate_gradients(
         }
         let preconditioned = precondition(&residual);
         let current = dot(&residual, &preconditioned);
-        let mix = if previous == 0.0 { 0.0 } else { current / previous };
+        let mix = if previous == 0.0 {
+            0.0
+        } else {
+            current / previous
+        };
         for (s, p) in search.iter_mut().zip(&preconditioned) {
             *s = p + mix * *s;
         }
@@ -103,13 +107,31 @@ mod tests {
         let mut b = vec![0.0; 50];
         laplacian(&truth, &mut b);
         let mut x = vec![0.0; 50];
-        let settings = CgSettings { tolerance: 1e-13, max_iterations: 200 };
+        let settings = CgSettings {
+            tolerance: 1e-13,
+            max_iterations: 200,
+        };
         conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut x, settings).unwrap();
         assert!(x.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-11));
         // A warm start at the answer needs no iteration.
-        assert_eq!(conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut x, settings).unwrap(), 0);
-        let hopeless = CgSettings { tolerance: 1e-13, max_iterations: 3 };
-        let error = conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut vec![0.0; 50], hopeless);
-        assert!(matches!(error, Err(Error::NotConverged { iterations: 3, .. })));
+        assert_eq!(
+            conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut x, settings).unwrap(),
+            0
+        );
+        let hopeless = CgSettings {
+            tolerance: 1e-13,
+            max_iterations: 3,
+        };
+        let error = conjugate_gradients(
+            laplacian,
+            by_diagonal(&[2.1; 50]),
+            &b,
+            &mut vec![0.0; 50],
+            hopeless,
+        );
+        assert!(matches!(
+            error,
+            Err(Error::NotConverged { iterations: 3, .. })
+        ));
     }
 }

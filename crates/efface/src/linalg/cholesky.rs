@@ -17,7 +17,11 @@ pub(crate) struct Cholesky {
 impl Cholesky {
     /// Factors the lower triangle of `a`. `free[j]` marks a column that no penalty holds: there a pivot that is only
     /// rounding noise counts as zero. The error is the index of the first pivot that vanishes.
-    pub(crate) fn factor(a: &Mat<f64>, free: impl Fn(usize) -> bool, par: Par) -> Result<Self, usize> {
+    pub(crate) fn factor(
+        a: &Mat<f64>,
+        free: impl Fn(usize) -> bool,
+        par: Par,
+    ) -> Result<Self, usize> {
         Self::in_place(a.clone(), a, free, par)
     }
 
@@ -62,9 +66,13 @@ impl Cholesky {
         engine: &dyn GramEngine,
     ) -> crate::Result<Option<Result<Self, usize>>> {
         let mut lower = a.clone();
-        let columns = lower.col_iter_mut().map(|column| column.try_as_col_major_mut());
+        let columns = lower
+            .col_iter_mut()
+            .map(|column| column.try_as_col_major_mut());
         let columns = columns.map(|column| column.map(|column| column.as_slice_mut()));
-        let Some(mut columns) = columns.collect::<Option<Vec<&mut [f64]>>>() else { return Ok(None) };
+        let Some(mut columns) = columns.collect::<Option<Vec<&mut [f64]>>>() else {
+            return Ok(None);
+        };
         Ok(match engine.factor(&mut columns)? {
             DeviceFactor::Factored => Some(Self { lower }.checked(a, free)),
             DeviceFactor::NotPositive(pivot) => Some(Err(pivot)),
@@ -90,8 +98,9 @@ impl Cholesky {
     /// The factor whose lower triangle this is; None where it cannot be one of a positive definite matrix.
     pub(crate) fn from_lower(lower: Mat<f64>) -> Option<Self> {
         let n = lower.nrows();
-        let sound =
-            (0..n).all(|j| lower[(j, j)] > 0.0 && lower.col_as_slice(j)[j..].iter().all(|x| x.is_finite()));
+        let sound = (0..n).all(|j| {
+            lower[(j, j)] > 0.0 && lower.col_as_slice(j)[j..].iter().all(|x| x.is_finite())
+        });
         sound.then_some(Self { lower })
     }
 
@@ -142,7 +151,8 @@ impl Cholesky {
         {
             return super::single_solve::solve(&self.lower, rhs.as_slice_mut());
         }
-        let scratch = llt::solve::solve_in_place_scratch::<f64>(self.lower.nrows(), rhs.ncols(), par);
+        let scratch =
+            llt::solve::solve_in_place_scratch::<f64>(self.lower.nrows(), rhs.ncols(), par);
         let mut buffer = MemBuffer::new(scratch);
         llt::solve::solve_in_place(self.lower.as_ref(), rhs, par, MemStack::new(&mut buffer));
     }
@@ -154,7 +164,11 @@ impl Cholesky {
 
     /// The same by several threads.
     pub(crate) fn half_solve_by(&self, rhs: MatMut<'_, f64>, par: Par) {
-        faer::linalg::triangular_solve::solve_lower_triangular_in_place(self.lower.as_ref(), rhs, par);
+        faer::linalg::triangular_solve::solve_lower_triangular_in_place(
+            self.lower.as_ref(),
+            rhs,
+            par,
+        );
     }
 
     /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to A⁻¹M, and symmetric.
@@ -183,7 +197,12 @@ impl Cholesky {
         let n = self.lower.nrows();
         let mut out = Mat::zeros(n, n);
         let mut buffer = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, par));
-        llt::inverse::inverse(out.as_mut(), self.lower.as_ref(), par, MemStack::new(&mut buffer));
+        llt::inverse::inverse(
+            out.as_mut(),
+            self.lower.as_ref(),
+            par,
+            MemStack::new(&mut buffer),
+        );
         super::mirror_lower(out.as_mut());
         out
     }
@@ -196,9 +215,18 @@ mod tests {
     use faer::Accum;
 
     fn spd(n: usize, seed: usize) -> (Mat<f64>, Mat<f64>) {
-        let x = Mat::from_fn(n, 2 * n + 3, |i, j| ((i * 31 + j * 17 + seed * 7) % 23) as f64 / 11.0 - 1.0);
+        let x = Mat::from_fn(n, 2 * n + 3, |i, j| {
+            ((i * 31 + j * 17 + seed * 7) % 23) as f64 / 11.0 - 1.0
+        });
         let mut a = Mat::identity(n, n);
-        multiply_lower(a.as_mut(), Accum::Add, x.as_ref(), x.as_ref().transpose(), 1.0, Par::Seq);
+        multiply_lower(
+            a.as_mut(),
+            Accum::Add,
+            x.as_ref(),
+            x.as_ref().transpose(),
+            1.0,
+            Par::Seq,
+        );
         mirror_lower(a.as_mut());
         (x, a)
     }
@@ -210,7 +238,14 @@ mod tests {
             let factor = Cholesky::factor(&a, |_| false, Par::Seq).unwrap();
             let gone = x.as_ref().subcols(0, 2);
             let changed = factor.changed(gone, &[-1.0, -1.0]).unwrap();
-            multiply_lower(a.as_mut(), Accum::Add, gone, gone.transpose(), -1.0, Par::Seq);
+            multiply_lower(
+                a.as_mut(),
+                Accum::Add,
+                gone,
+                gone.transpose(),
+                -1.0,
+                Par::Seq,
+            );
             let fresh = Cholesky::factor(&a, |_| false, Par::Seq).unwrap();
             for j in 0..n {
                 for i in j..n {
@@ -222,7 +257,13 @@ mod tests {
 
     #[test]
     fn a_free_direction_is_found() {
-        let a = Mat::from_fn(3, 3, |i, j| if i < 2 && j < 2 { 1.0 } else { (i == j) as u8 as f64 });
+        let a = Mat::from_fn(3, 3, |i, j| {
+            if i < 2 && j < 2 {
+                1.0
+            } else {
+                (i == j) as u8 as f64
+            }
+        });
         assert!(Cholesky::factor(&a, |_| true, Par::Seq).is_err());
     }
 

@@ -33,7 +33,10 @@ pub(crate) struct DoubleWord {
 
 impl DoubleWord {
     pub(crate) fn new(value: f64) -> Self {
-        Self { high: value, low: 0.0 }
+        Self {
+            high: value,
+            low: 0.0,
+        }
     }
 
     #[inline(always)]
@@ -47,7 +50,10 @@ impl DoubleWord {
     #[inline(always)]
     pub(crate) fn plus_product(self, a: f64, b: f64) -> Self {
         let (product, rest) = two_product(a, b);
-        self.plus(Self { high: product, low: rest })
+        self.plus(Self {
+            high: product,
+            low: rest,
+        })
     }
 
     #[inline(always)]
@@ -69,7 +75,10 @@ const LANES: usize = 16;
 pub(crate) fn long_dot(a: &[f64], b: &[f64], c: &[f64]) -> DoubleWord {
     let b = &b[..a.len()];
     let whole = a.len() / LANES * LANES;
-    let (high, low) = pulp::Arch::new().dispatch(LaneProducts { a: &a[..whole], b: &b[..whole] });
+    let (high, low) = pulp::Arch::new().dispatch(LaneProducts {
+        a: &a[..whole],
+        b: &b[..whole],
+    });
     let mut total = DoubleWord::default();
     for (x, y) in a[whole..].iter().zip(&b[whole..]) {
         total = total.plus_product(*x, *y);
@@ -78,7 +87,11 @@ pub(crate) fn long_dot(a: &[f64], b: &[f64], c: &[f64]) -> DoubleWord {
         total = total.plus(DoubleWord { high, low });
     }
     // The second words are so small that their products need no compensation.
-    if c.is_empty() { total } else { total.plus(DoubleWord::new(super::dot(a, c))) }
+    if c.is_empty() {
+        total
+    } else {
+        total.plus(DoubleWord::new(super::dot(a, c)))
+    }
 }
 
 /// The sums of products in every lane, in two words. Written in the processor's own registers: left to itself, the compiler
@@ -105,7 +118,10 @@ impl pulp::WithSimd for LaneProducts<'_> {
 impl LaneProducts<'_> {
     /// As many registers as hold all lanes.
     #[inline(always)]
-    fn summed<S: pulp::Simd, const REGISTERS: usize>(self, simd: S) -> ([f64; LANES], [f64; LANES]) {
+    fn summed<S: pulp::Simd, const REGISTERS: usize>(
+        self,
+        simd: S,
+    ) -> ([f64; LANES], [f64; LANES]) {
         let a = S::as_simd_f64s(self.a).0.as_chunks::<REGISTERS>().0;
         let b = S::as_simd_f64s(self.b).0.as_chunks::<REGISTERS>().0;
         let mut high = [simd.splat_f64s(0.0); REGISTERS];
@@ -116,15 +132,25 @@ impl LaneProducts<'_> {
                 let rest = simd.mul_add_f64s(x[r], y[r], simd.neg_f64s(product));
                 let sum = simd.add_f64s(high[r], product);
                 let part = simd.sub_f64s(sum, high[r]);
-                let lost = simd
-                    .add_f64s(simd.sub_f64s(high[r], simd.sub_f64s(sum, part)), simd.sub_f64s(product, part));
+                let lost = simd.add_f64s(
+                    simd.sub_f64s(high[r], simd.sub_f64s(sum, part)),
+                    simd.sub_f64s(product, part),
+                );
                 high[r] = sum;
                 low[r] = simd.add_f64s(low[r], simd.add_f64s(lost, rest));
             }
         }
         let mut sums = ([0.0; LANES], [0.0; LANES]);
-        S::as_mut_simd_f64s(&mut sums.0).0.iter_mut().zip(high).for_each(|(to, from)| *to = from);
-        S::as_mut_simd_f64s(&mut sums.1).0.iter_mut().zip(low).for_each(|(to, from)| *to = from);
+        S::as_mut_simd_f64s(&mut sums.0)
+            .0
+            .iter_mut()
+            .zip(high)
+            .for_each(|(to, from)| *to = from);
+        S::as_mut_simd_f64s(&mut sums.1)
+            .0
+            .iter_mut()
+            .zip(low)
+            .for_each(|(to, from)| *to = from);
         sums
     }
 }
@@ -158,13 +184,18 @@ pub(crate) const SHARED_COLUMNS: usize = 128;
 
 /// A·v for a symmetric matrix with both triangles, each entry rounded once.
 pub(crate) fn symmetric_product(a: &Mat<f64>, v: &Mat<f64>, par: Par) -> Mat<f64> {
-    let entry = |j: usize, output: usize| long_dot(a.col_as_slice(j), v.col_as_slice(output), &[]).value();
+    let entry =
+        |j: usize, output: usize| long_dot(a.col_as_slice(j), v.col_as_slice(output), &[]).value();
     let outputs = 0..v.ncols();
     let lines = super::by_stretches(a.ncols(), SHARED_COLUMNS, par, |columns| {
-        columns.flat_map(|j| outputs.clone().map(move |output| entry(j, output))).collect::<Vec<f64>>()
+        columns
+            .flat_map(|j| outputs.clone().map(move |output| entry(j, output)))
+            .collect::<Vec<f64>>()
     })
     .concat();
-    Mat::from_fn(a.nrows(), v.ncols(), |j, output| lines[j * v.ncols() + output])
+    Mat::from_fn(a.nrows(), v.ncols(), |j, output| {
+        lines[j * v.ncols() + output]
+    })
 }
 
 #[cfg(test)]
@@ -180,7 +211,12 @@ mod tests {
         let mut high = vec![1e16; 3];
         let mut low = vec![0.0; 3];
         for _ in 0..10 {
-            long_add_scaled(&mut high, &mut low, DoubleWord::new(0.5), &[1.0, -1.0, 0.25]);
+            long_add_scaled(
+                &mut high,
+                &mut low,
+                DoubleWord::new(0.5),
+                &[1.0, -1.0, 0.25],
+            );
         }
         let sums: Vec<f64> = high.iter().zip(&low).map(|(h, l)| (h - 1e16) + l).collect();
         assert_eq!(sums, [5.0, -5.0, 1.25]);

@@ -40,7 +40,11 @@ fn exponential(x: f64) -> f64 {
     for term in &INVERSE_FACTORIALS[1..] {
         series = series * r + term;
     }
-    let exponent = shifted.to_bits().wrapping_sub(ROUNDING.to_bits()).wrapping_add(1023) << 52;
+    let exponent = shifted
+        .to_bits()
+        .wrapping_sub(ROUNDING.to_bits())
+        .wrapping_add(1023)
+        << 52;
     (1.0 + (r + r * r * series)) * f64::from_bits(exponent)
 }
 
@@ -53,7 +57,11 @@ pub(crate) fn single_exponential(x: f32) -> f32 {
     let power = shifted - ROUNDING;
     let r = (x - power * 0.693_145_75) - power * 1.428_606_8e-6;
     let series = 0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0))));
-    let exponent = shifted.to_bits().wrapping_sub(ROUNDING.to_bits()).wrapping_add(127) << 23;
+    let exponent = shifted
+        .to_bits()
+        .wrapping_sub(ROUNDING.to_bits())
+        .wrapping_add(127)
+        << 23;
     (1.0 + (r + r * r * series)) * f32::from_bits(exponent)
 }
 
@@ -80,7 +88,10 @@ mod tests {
         let truth: Vec<f64> = values.iter().map(|x| x.exp()).collect();
         exponentials_in_place(&mut values);
         for (found, truth) in values.iter().zip(&truth) {
-            assert!((found - truth).abs() <= 2.0 * f64::EPSILON * truth, "{found:e} {truth:e}");
+            assert!(
+                (found - truth).abs() <= 2.0 * f64::EPSILON * truth,
+                "{found:e} {truth:e}"
+            );
         }
     }
 
@@ -90,7 +101,10 @@ mod tests {
             let x = -(i as f32) * 0.004_3;
             let truth = f64::from(x).exp();
             let apart = (f64::from(single_exponential(x)) - truth).abs();
-            assert!(apart <= 4.0 * f64::from(f32::EPSILON) * truth, "{x}: {apart:e} of {truth:e}");
+            assert!(
+                apart <= 4.0 * f64::from(f32::EPSILON) * truth,
+                "{x}: {apart:e} of {truth:e}"
+            );
         }
         assert_eq!(single_exponential(0.0), 1.0);
         assert!(single_exponential(-1e30) < 2e-38);

@@ -36,7 +36,12 @@ fn constants(rows: &[&[f64]], length: usize) -> usize {
 fn multiply<const C: usize>(rows: &[&[f64]], vectors: &Mat<f64>, at: usize, scores: &mut Mat<f64>) {
     let skipped = constants(rows, vectors.nrows());
     let vectors = std::array::from_fn(|c| vectors.col_as_slice(at + c).split_at(skipped));
-    pulp::Arch::new().dispatch(ScoreLoop::<C> { rows, vectors, at, scores });
+    pulp::Arch::new().dispatch(ScoreLoop::<C> {
+        rows,
+        vectors,
+        at,
+        scores,
+    });
 }
 
 struct ScoreLoop<'a, const C: usize> {
@@ -52,7 +57,12 @@ impl<const C: usize> pulp::WithSimd for ScoreLoop<'_, C> {
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let Self { rows, vectors, at, scores } = self;
+        let Self {
+            rows,
+            vectors,
+            at,
+            scores,
+        } = self;
         let constants = vectors.map(|(constants, _)| constants.iter().sum::<f64>());
         for (pair, rows) in rows.chunks(2).enumerate() {
             // A row without a neighbour is its own.
@@ -68,7 +78,12 @@ impl<const C: usize> pulp::WithSimd for ScoreLoop<'_, C> {
                     sums[1][c] = simd.mul_add_e_f64s(*y, v, sums[1][c]);
                 }
             }
-            for (k, (sums, rest)) in sums.into_iter().zip([x.1, y.1]).enumerate().take(rows.len()) {
+            for (k, (sums, rest)) in sums
+                .into_iter()
+                .zip([x.1, y.1])
+                .enumerate()
+                .take(rows.len())
+            {
                 let out = &mut scores.col_as_slice_mut(2 * pair + k)[at..at + C];
                 for c in 0..C {
                     let ends = S::as_simd_f64s(vectors[c].1).1;
@@ -99,7 +114,11 @@ impl pulp::WithSimd for ShareLoop<'_> {
             for c in 0..sums.ncols() {
                 let mine = shares[(c, 2 * pair)];
                 // A row without a neighbour has one that adds nothing.
-                let theirs = if rows.len() == 2 { shares[(c, 2 * pair + 1)] } else { 0.0 };
+                let theirs = if rows.len() == 2 {
+                    shares[(c, 2 * pair + 1)]
+                } else {
+                    0.0
+                };
                 let (constants, sum) = sums.col_as_slice_mut(c).split_at_mut(skipped);
                 constants.iter_mut().for_each(|sum| *sum += mine + theirs);
                 let sum = S::as_mut_simd_f64s(sum);
@@ -121,31 +140,56 @@ mod tests {
 
     #[test]
     fn products_are_those_of_the_numbers() {
-        for (width, count, outputs) in
-            [(1, 1, 1), (7, 3, 2), (64, 5, 5), (33, 8, 6), (100, 9, 7), (19, 4, 13)]
-        {
+        for (width, count, outputs) in [
+            (1, 1, 1),
+            (7, 3, 2),
+            (64, 5, 5),
+            (33, 8, 6),
+            (100, 9, 7),
+            (19, 4, 13),
+        ] {
             let entry = |i: usize, j: usize| ((i * 31 + j * 17 + 5) as f64 * 0.37).sin();
             for constants in [0, 1] {
                 let table = Mat::from_fn(width, count, entry);
                 let rows: Vec<&[f64]> = (0..count).map(|k| table.col_as_slice(k)).collect();
                 let vectors = Mat::from_fn(constants + width, outputs, |i, c| entry(i, 50 + c));
-                let row = |i: usize, k: usize| if i < constants { 1.0 } else { entry(i - constants, k) };
+                let row = |i: usize, k: usize| {
+                    if i < constants {
+                        1.0
+                    } else {
+                        entry(i - constants, k)
+                    }
+                };
                 let mut scores = Mat::from_fn(outputs + 2, count + 1, |_, _| 9.0);
                 few_scores(&rows, &vectors, &mut scores);
                 let mut sums = Mat::from_fn(constants + width, outputs, |_, _| 1.0);
                 add_few_shares(&rows, &scores, &mut sums);
                 for c in 0..outputs {
                     for k in 0..count {
-                        let truth: f64 = (0..constants + width).map(|i| row(i, k) * entry(i, 50 + c)).sum();
-                        assert!((scores[(c, k)] - truth).abs() < 1e-12, "{width} {count} {outputs}");
+                        let truth: f64 = (0..constants + width)
+                            .map(|i| row(i, k) * entry(i, 50 + c))
+                            .sum();
+                        assert!(
+                            (scores[(c, k)] - truth).abs() < 1e-12,
+                            "{width} {count} {outputs}"
+                        );
                     }
-                    assert_eq!(scores[(c, count)], 9.0, "a column beyond the rows was written");
+                    assert_eq!(
+                        scores[(c, count)],
+                        9.0,
+                        "a column beyond the rows was written"
+                    );
                     for i in 0..constants + width {
-                        let truth = 1.0 + (0..count).map(|k| scores[(c, k)] * row(i, k)).sum::<f64>();
+                        let truth =
+                            1.0 + (0..count).map(|k| scores[(c, k)] * row(i, k)).sum::<f64>();
                         assert!((sums[(i, c)] - truth).abs() < 1e-11);
                     }
                 }
-                assert_eq!(scores[(outputs, 0)], 9.0, "a line beyond the vectors was written");
+                assert_eq!(
+                    scores[(outputs, 0)],
+                    9.0,
+                    "a line beyond the vectors was written"
+                );
             }
         }
     }

@@ -57,7 +57,14 @@ impl NormSearch {
         let mut next = Mat::from_fn(width, 1, |_, _| StandardNormal.sample(&mut rng));
         apart.iter().for_each(|&j| next[(j, 0)] = 0.0);
         let tridiagonal = Mat::zeros(steps, steps);
-        Self { apart, steps, safety, basis: Vec::with_capacity(steps), tridiagonal, next }
+        Self {
+            apart,
+            steps,
+            safety,
+            basis: Vec::with_capacity(steps),
+            tridiagonal,
+            next,
+        }
     }
 
     /// A search for at least ‖A⁻¹‖ with the probability stated above, the operator being A⁻¹. Columns `apart` are coupled to no
@@ -106,7 +113,11 @@ impl NormSearch {
             Ok(values) => values.last().copied().unwrap_or(f64::INFINITY),
             Err(_) => f64::INFINITY,
         };
-        if used == width - self.apart.len().min(width) { largest * 1.01 } else { largest * self.safety }
+        if used == width - self.apart.len().min(width) {
+            largest * 1.01
+        } else {
+            largest * self.safety
+        }
     }
 }
 
@@ -122,19 +133,28 @@ mod tests {
                 let mut search = NormSearch::of_inverse(width, Vec::new(), seed);
                 while search.step(|v| (0..width).for_each(|j| v[(j, 0)] /= 1.0 + j as f64)) {}
                 let bound = search.bound();
-                assert!((1.0..=4.01).contains(&bound), "width {width} seed {seed}: {bound}");
+                assert!(
+                    (1.0..=4.01).contains(&bound),
+                    "width {width} seed {seed}: {bound}"
+                );
                 let tight = operator_norm(width, &[], seed, |v| {
                     for j in 0..width {
                         v[(j, 0)] /= 1.0 + j as f64;
                     }
                 });
-                assert!((1.0..=1.34).contains(&tight), "width {width} seed {seed}: {tight}");
+                assert!(
+                    (1.0..=1.34).contains(&tight),
+                    "width {width} seed {seed}: {tight}"
+                );
                 let close = close_operator_norm(width, &[], seed, |v| {
                     for j in 0..width {
                         v[(j, 0)] /= 1.0 + j as f64;
                     }
                 });
-                assert!((1.0..=1.07).contains(&close), "width {width} seed {seed}: {close}");
+                assert!(
+                    (1.0..=1.07).contains(&close),
+                    "width {width} seed {seed}: {close}"
+                );
             }
         }
     }

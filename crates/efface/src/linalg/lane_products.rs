@@ -6,7 +6,9 @@ const TALL: usize = 4;
 const BROAD: usize = 5;
 
 /// A number of either precision, as many of which as possible fill a register.
-pub(crate) trait LaneNumber: Copy + Default + std::ops::Mul<Output = Self> + 'static {
+pub(crate) trait LaneNumber:
+    Copy + Default + std::ops::Mul<Output = Self> + 'static
+{
     type Register<S: pulp::Simd>: Copy;
 
     fn of(value: f64) -> Self;
@@ -138,7 +140,11 @@ impl<T: LaneNumber, A: FnMut(usize, usize, f64)> pulp::WithSimd for ProductLoop<
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let Self { left, right, mut add } = self;
+        let Self {
+            left,
+            right,
+            mut add,
+        } = self;
         let features = left.features();
         // Narrow registers are half as many.
         let wide = S::F64_LANES >= 8;
@@ -146,7 +152,11 @@ impl<T: LaneNumber, A: FnMut(usize, usize, f64)> pulp::WithSimd for ProductLoop<
             let broad = BROAD.min(features - j);
             let mut i = j;
             while i < features {
-                let tall = if wide && broad == BROAD && i + TALL <= features { TALL } else { 1 };
+                let tall = if wide && broad == BROAD && i + TALL <= features {
+                    TALL
+                } else {
+                    1
+                };
                 match (tall, broad) {
                     (TALL, BROAD) => tile::<T, S, TALL, BROAD>(simd, left, right, (i, j), &mut add),
                     (_, BROAD) => tile::<T, S, 1, BROAD>(simd, left, right, (i, j), &mut add),
@@ -198,14 +208,22 @@ mod tests {
         let entry = |i: usize, k: usize| ((i * 31 + k * 17 + 5) as f64 * 0.37).sin();
         for (features, rows) in [(1, 1), (3, 8), (5, 17), (11, 64), (23, 40)] {
             let table = |shift: usize| -> Vec<T> {
-                (0..features * rows).map(|at| T::of(entry(at / rows + shift, at % rows))).collect()
+                (0..features * rows)
+                    .map(|at| T::of(entry(at / rows + shift, at % rows)))
+                    .collect()
             };
             let (left, right) = (table(0), table(50));
             let mut seen = 0;
-            let sides = [&left, &right].map(|values| SideBySide { values: values.as_slice(), rows });
+            let sides = [&left, &right].map(|values| SideBySide {
+                values: values.as_slice(),
+                rows,
+            });
             lower_products(sides[0], sides[1], |i, j, found| {
                 let truth: f64 = (0..rows).map(|k| entry(i, k) * entry(j + 50, k)).sum();
-                assert!(i >= j && (found - truth).abs() < close, "{features} {rows}: {i} {j}");
+                assert!(
+                    i >= j && (found - truth).abs() < close,
+                    "{features} {rows}: {i} {j}"
+                );
                 seen += 1;
             });
             assert_eq!(seen, features * (features + 1) / 2);

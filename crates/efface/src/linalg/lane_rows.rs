@@ -44,24 +44,34 @@ impl LaneVectors {
 impl LaneRows {
     pub(crate) fn new(width: usize, capacity: usize) -> Self {
         let bytes = capacity.div_ceil(BLOCK_ROWS) * BLOCK_ROWS * width;
-        Self { width, rows: 0, values: Vec::with_capacity(bytes) }
+        Self {
+            width,
+            rows: 0,
+            values: Vec::with_capacity(bytes),
+        }
     }
 
     pub(crate) fn push(&mut self, row: &[f64]) {
         let lane = self.rows % BLOCK_ROWS;
         if lane == 0 {
-            self.values.resize(self.values.len() + self.width * BLOCK_ROWS, 0.0);
+            self.values
+                .resize(self.values.len() + self.width * BLOCK_ROWS, 0.0);
         }
         let begin = self.rows / BLOCK_ROWS * self.width * BLOCK_ROWS;
         let block = self.values[begin..].as_chunks_mut::<BLOCK_ROWS>().0;
-        block.iter_mut().zip(row).for_each(|(feature, x)| feature[lane] = *x as f32);
+        block
+            .iter_mut()
+            .zip(row)
+            .for_each(|(feature, x)| feature[lane] = *x as f32);
         self.rows += 1;
     }
 
     /// Puts 0 in the place of a row.
     pub(crate) fn scrub(&mut self, row: usize) {
         let block = self.block_mut(row / BLOCK_ROWS);
-        block.iter_mut().for_each(|feature| feature[row % BLOCK_ROWS] = 0.0);
+        block
+            .iter_mut()
+            .for_each(|feature| feature[row % BLOCK_ROWS] = 0.0);
     }
 
     fn block(&self, at: usize) -> &[[f32; BLOCK_ROWS]] {
@@ -100,8 +110,17 @@ impl LaneRows {
     }
 
     /// The scores of the rows of a block by every vector.
-    pub(crate) fn scores(&self, block: usize, vectors: &LaneVectors, scores: &mut [[f32; BLOCK_ROWS]]) {
-        pulp::Arch::new().dispatch(LaneScoreLoop { block: self.block(block), vectors, scores });
+    pub(crate) fn scores(
+        &self,
+        block: usize,
+        vectors: &LaneVectors,
+        scores: &mut [[f32; BLOCK_ROWS]],
+    ) {
+        pulp::Arch::new().dispatch(LaneScoreLoop {
+            block: self.block(block),
+            vectors,
+            scores,
+        });
     }
 
     /// The sum over the rows of some blocks of every row times its shares, which `share` makes of its scores: it is given the number of
@@ -174,16 +193,30 @@ impl pulp::WithSimd for LaneScoreLoop<'_> {
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let Self { block, vectors, scores } = self;
+        let Self {
+            block,
+            vectors,
+            scores,
+        } = self;
         // As many sums as there are registers for.
         let rows = if S::F32_LANES >= 16 { 4 } else { 2 } * S::F32_LANES;
         for lane in (0..BLOCK_ROWS).step_by(rows) {
             for at in (0..vectors.count).step_by(VECTORS) {
                 let left = vectors.count - at;
                 if S::F32_LANES >= 16 {
-                    for_count!(left, scores_of, 4, (simd, block, vectors, (lane, at), scores));
+                    for_count!(
+                        left,
+                        scores_of,
+                        4,
+                        (simd, block, vectors, (lane, at), scores)
+                    );
                 } else {
-                    for_count!(left, scores_of, 2, (simd, block, vectors, (lane, at), scores));
+                    for_count!(
+                        left,
+                        scores_of,
+                        2,
+                        (simd, block, vectors, (lane, at), scores)
+                    );
                 }
             }
         }
@@ -201,7 +234,9 @@ fn scores_of<S: pulp::Simd, const C: usize, const R: usize>(
 ) {
     let end = lane + R * S::F32_LANES;
     let mut total = [[simd.splat_f32s(0.0); R]; C];
-    let features = block.chunks(RUN).zip(vectors.values.chunks(RUN * vectors.count));
+    let features = block
+        .chunks(RUN)
+        .zip(vectors.values.chunks(RUN * vectors.count));
     for (features, values) in features {
         let mut sums = [[simd.splat_f32s(0.0); R]; C];
         for (feature, values) in features.iter().zip(values.chunks_exact(vectors.count)) {
@@ -222,7 +257,9 @@ fn scores_of<S: pulp::Simd, const C: usize, const R: usize>(
     }
     for (total, scores) in total.iter().zip(&mut scores[at..at + C]) {
         let out = S::as_mut_simd_f32s(&mut scores[lane..end]).0;
-        out.iter_mut().zip(total).for_each(|(out, total)| *out = *total);
+        out.iter_mut()
+            .zip(total)
+            .for_each(|(out, total)| *out = *total);
     }
 }
 
@@ -240,7 +277,13 @@ impl pulp::WithSimd for LaneSumLoop<'_> {
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let Self { blocks, width, shares, count, sums } = self;
+        let Self {
+            blocks,
+            width,
+            shares,
+            count,
+            sums,
+        } = self;
         let sizes = (width, count);
         let mut feature = 0;
         while feature < width {
@@ -254,7 +297,12 @@ impl pulp::WithSimd for LaneSumLoop<'_> {
                         (simd, blocks, shares, sizes, (feature, at), sums)
                     );
                 } else {
-                    for_count!(count - at, sums_of, 1, (simd, blocks, shares, sizes, (feature, at), sums));
+                    for_count!(
+                        count - at,
+                        sums_of,
+                        1,
+                        (simd, blocks, shares, sizes, (feature, at), sums)
+                    );
                 }
             }
             feature += if wide { FEATURES } else { 1 };
@@ -286,7 +334,9 @@ fn sums_of<S: pulp::Simd, const C: usize, const F: usize>(
     }
     for (f, total) in total.into_iter().enumerate() {
         let sums = &mut sums[(feature + f) * count + at..][..C];
-        sums.iter_mut().zip(total).for_each(|(sum, total)| *sum += f64::from(simd.reduce_sum_f32s(total)));
+        sums.iter_mut()
+            .zip(total)
+            .for_each(|(sum, total)| *sum += f64::from(simd.reduce_sum_f32s(total)));
     }
 }
 
@@ -300,7 +350,13 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_the_numbers_to_the_error_that_is_told() {
-        for (width, rows, count) in [(1, 1, 1), (7, 64, 2), (65, 200, 5), (201, 700, 13), (130, 3000, 4)] {
+        for (width, rows, count) in [
+            (1, 1, 1),
+            (7, 64, 2),
+            (65, 200, 5),
+            (201, 700, 13),
+            (130, 3000, 4),
+        ] {
             let mut table = LaneRows::new(width, rows);
             for i in 0..rows {
                 table.push(&(0..width).map(|j| entry(i, j)).collect::<Vec<_>>());
@@ -317,24 +373,35 @@ mod tests {
                             continue;
                         }
                         let product = |j: usize| [entry(i, j), entry(j, 90 + c)];
-                        let truth: f64 = (0..width).map(|j| product(j).iter().product::<f64>()).sum();
-                        let squares =
-                            (0..width).map(product).fold([0.0; 2], |[a, b], [x, v]| [a + x * x, b + v * v]);
+                        let truth: f64 =
+                            (0..width).map(|j| product(j).iter().product::<f64>()).sum();
+                        let squares = (0..width)
+                            .map(product)
+                            .fold([0.0; 2], |[a, b], [x, v]| [a + x * x, b + v * v]);
                         let size = (squares[0] * squares[1]).sqrt();
                         worst = worst.max((f64::from(*score) - truth).abs() / size);
                         shares[c][i] = f64::from(*score);
                     }
                 }
             });
-            assert!(worst <= table.product_error(), "{worst:e} {:e}", table.product_error());
+            assert!(
+                worst <= table.product_error(),
+                "{worst:e} {:e}",
+                table.product_error()
+            );
             for j in 0..width {
                 for c in 0..count {
                     let truth: f64 = (0..rows).map(|i| entry(i, j) * shares[c][i]).sum();
-                    let squares = (0..rows)
-                        .fold([0.0; 2], |[a, b], i| [a + entry(i, j).powi(2), b + shares[c][i].powi(2)]);
+                    let squares = (0..rows).fold([0.0; 2], |[a, b], i| {
+                        [a + entry(i, j).powi(2), b + shares[c][i].powi(2)]
+                    });
                     let size = (squares[0] * squares[1]).sqrt();
                     let apart = (sums[j * count + c] - truth).abs();
-                    assert!(apart <= table.sum_error() * size, "{apart:e} {:e}", table.sum_error() * size);
+                    assert!(
+                        apart <= table.sum_error() * size,
+                        "{apart:e} {:e}",
+                        table.sum_error() * size
+                    );
                 }
             }
         }
@@ -347,7 +414,9 @@ mod tests {
         table.scrub(66);
         let mut seen = Vec::new();
         let vectors = LaneVectors::new(3, 1, |_, _| 1.0);
-        table.share_sum(0..table.blocks(), &vectors, |_, scores| seen.extend(scores[0]));
+        table.share_sum(0..table.blocks(), &vectors, |_, scores| {
+            seen.extend(scores[0])
+        });
         assert_eq!(seen[65..68], [68.0, 0.0, 70.0]);
     }
 }

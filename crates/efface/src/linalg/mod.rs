@@ -20,7 +20,8 @@ mod single_solve;
 pub(crate) use cg::{CgSettings, by_diagonal, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
 pub(crate) use compensated::{
-    DoubleWord, SHARED_COLUMNS, long_add, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
+    DoubleWord, SHARED_COLUMNS, long_add, long_add_scaled, long_dot, symmetric_product,
+    two_product, two_sum,
 };
 pub(crate) use exponential::{exponentials_in_place, single_exponential};
 pub(crate) use few_vectors::{add_few_shares, few_scores};
@@ -28,7 +29,9 @@ pub(crate) use growing_cholesky::GrowingCholesky;
 pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
 pub(crate) use lane_products::{LaneNumber, SideBySide, lower_products};
 pub(crate) use lane_rows::{BLOCK_ROWS, LaneRows, LaneVectors, SINGLE_UNIT};
-pub(crate) use shared_work::{by_stretches, column_groups, copy_lower, copy_transposed, share_work};
+pub(crate) use shared_work::{
+    by_stretches, column_groups, copy_lower, copy_transposed, share_work,
+};
 pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};
@@ -61,7 +64,11 @@ pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 pub(crate) fn coarse(size: f64) -> f64 {
     let step = (16.0 * size.log2()).ceil() / 16.0;
     let rounded = step.exp2() * (1.0 + 4.0 * UNIT);
-    if size.is_normal() && rounded.is_finite() { rounded.max(size) } else { size }
+    if size.is_normal() && rounded.is_finite() {
+        rounded.max(size)
+    } else {
+        size
+    }
 }
 
 /// Threads of a product, at most. faer makes a task for each thread that it is allowed, however small the product.
@@ -69,7 +76,11 @@ const MOST_THREADS: usize = 1024;
 
 /// `threads` as faer wants it.
 pub(crate) fn par(threads: usize) -> Par {
-    if threads <= 1 { Par::Seq } else { Par::rayon(threads.min(MOST_THREADS)) }
+    if threads <= 1 {
+        Par::Seq
+    } else {
+        Par::rayon(threads.min(MOST_THREADS))
+    }
 }
 
 /// `out = alpha · a · b` or `out += alpha · a · b`.
@@ -94,7 +105,17 @@ pub(crate) fn multiply_lower(
     par: Par,
 ) {
     use triangular::BlockStructure::{Rectangular, TriangularLower};
-    triangular::matmul(out, TriangularLower, accum, a, Rectangular, b, Rectangular, alpha, par);
+    triangular::matmul(
+        out,
+        TriangularLower,
+        accum,
+        a,
+        Rectangular,
+        b,
+        Rectangular,
+        alpha,
+        par,
+    );
 }
 
 /// Eigenvalues, ascending, and eigenvectors, one column each, of the symmetric matrix whose lower triangle is given.
@@ -103,10 +124,19 @@ pub(crate) fn symmetric_eigen(a: MatRef<'_, f64>, par: Par) -> Option<(Vec<f64>,
     let n = a.nrows();
     let mut values = faer::diag::Diag::<f64>::zeros(n);
     let mut vectors = Mat::zeros(n, n);
-    let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, faer::Spec::default());
+    let scratch =
+        self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, faer::Spec::default());
     let mut buffer = faer::dyn_stack::MemBuffer::new(scratch);
     let stack = faer::dyn_stack::MemStack::new(&mut buffer);
-    self_adjoint_evd(a, values.as_mut(), Some(vectors.as_mut()), par, stack, faer::Spec::default()).ok()?;
+    self_adjoint_evd(
+        a,
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        par,
+        stack,
+        faer::Spec::default(),
+    )
+    .ok()?;
     Some((values.column_vector().iter().copied().collect(), vectors))
 }
 
@@ -135,7 +165,8 @@ pub(crate) fn transposed(a: &Mat<f64>) -> Mat<f64> {
     for j in (0..whole).step_by(TOGETHER) {
         let from: [&[f64]; TOGETHER] = std::array::from_fn(|at| a.col_as_slice(j + at));
         for i in 0..rows {
-            turned.col_as_slice_mut(i)[j..j + TOGETHER].copy_from_slice(&from.map(|column| column[i]));
+            turned.col_as_slice_mut(i)[j..j + TOGETHER]
+                .copy_from_slice(&from.map(|column| column[i]));
         }
     }
     for j in whole..columns {
@@ -148,7 +179,10 @@ pub(crate) fn transposed(a: &Mat<f64>) -> Mat<f64> {
 
 /// The Euclidean norm of all entries. Values here are scaled to be near 1, so plain squares neither overflow nor vanish.
 pub(crate) fn norm(a: &Mat<f64>) -> f64 {
-    (0..a.ncols()).map(|j| dot(a.col_as_slice(j), a.col_as_slice(j))).sum::<f64>().sqrt()
+    (0..a.ncols())
+        .map(|j| dot(a.col_as_slice(j), a.col_as_slice(j)))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// The norm of one column.
@@ -192,7 +226,9 @@ pub(crate) fn weighted_square(x: &[f64], scales: &[f64], shares: &[f64]) -> f64 
             }
             let rest = rest.iter().zip(scales_rest).zip(shares_rest);
             lanes.iter().sum::<f64>()
-                + rest.map(|((x, scale), share)| (x * scale).powi(2) * share).sum::<f64>()
+                + rest
+                    .map(|((x, scale), share)| (x * scale).powi(2) * share)
+                    .sum::<f64>()
         },
     )
 }

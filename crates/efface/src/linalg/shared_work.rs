@@ -39,11 +39,16 @@ pub(crate) fn by_stretches<R: Send>(
     let work = &work;
     std::thread::scope(|scope| {
         let starts = (0..count).step_by(share);
-        let handles: Vec<_> =
-            starts.map(|start| scope.spawn(move || work(start..(start + share).min(count)))).collect();
+        let handles: Vec<_> = starts
+            .map(|start| scope.spawn(move || work(start..(start + share).min(count))))
+            .collect();
         handles
             .into_iter()
-            .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|handle| {
+                handle
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     })
 }
@@ -68,13 +73,17 @@ const COPIED_TOGETHER: usize = 64;
 
 /// Copies the lower triangle of `from` into `to`.
 pub(crate) fn copy_lower(to: MatMut<'_, f64>, from: &Mat<f64>, par: Par) {
-    share_work(column_groups(to, COPIED_TOGETHER), par, |(first, mut group)| {
-        let own = first..first + group.ncols();
-        for (k, j) in own.enumerate() {
-            let mut below = group.as_mut().col_mut(k).subrows_mut(j, from.nrows() - j);
-            below.copy_from(from.as_ref().col(j).subrows(j, from.nrows() - j));
-        }
-    });
+    share_work(
+        column_groups(to, COPIED_TOGETHER),
+        par,
+        |(first, mut group)| {
+            let own = first..first + group.ncols();
+            for (k, j) in own.enumerate() {
+                let mut below = group.as_mut().col_mut(k).subrows_mut(j, from.nrows() - j);
+                below.copy_from(from.as_ref().col(j).subrows(j, from.nrows() - j));
+            }
+        },
+    );
 }
 
 /// `to ← fromᵀ`, in tiles, so that neither side misses the cache all the time.
@@ -82,8 +91,15 @@ pub(crate) fn copy_transposed(mut to: MatMut<'_, f64>, from: MatRef<'_, f64>) {
     const TILE: usize = 32;
     for j0 in (0..from.ncols()).step_by(TILE) {
         for i0 in (0..from.nrows()).step_by(TILE) {
-            let tile = from.submatrix(i0, j0, TILE.min(from.nrows() - i0), TILE.min(from.ncols() - j0));
-            to.as_mut().submatrix_mut(j0, i0, tile.ncols(), tile.nrows()).copy_from(tile.transpose());
+            let tile = from.submatrix(
+                i0,
+                j0,
+                TILE.min(from.nrows() - i0),
+                TILE.min(from.ncols() - j0),
+            );
+            to.as_mut()
+                .submatrix_mut(j0, i0, tile.ncols(), tile.nrows())
+                .copy_from(tile.transpose());
         }
     }
 }
@@ -97,7 +113,9 @@ mod tests {
         for threads in [1, 2, 3, 8] {
             let par = crate::linalg::par(threads);
             let done = Mutex::new(vec![0; 100]);
-            share_work((0..100).collect(), par, |piece: usize| done.lock().unwrap()[piece] += 1);
+            share_work((0..100).collect(), par, |piece: usize| {
+                done.lock().unwrap()[piece] += 1
+            });
             assert_eq!(done.into_inner().unwrap(), vec![1; 100]);
             for count in [0, 1, 7, 100] {
                 let found: Vec<usize> =

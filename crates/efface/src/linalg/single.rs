@@ -71,7 +71,11 @@ struct Rounding {
 
 impl Rounding {
     fn new(width: usize) -> Self {
-        Self { width, lower: Vec::with_capacity(width * (width + 1) / 2), square: 0.0 }
+        Self {
+            width,
+            lower: Vec::with_capacity(width * (width + 1) / 2),
+            square: 0.0,
+        }
     }
 
     /// Takes the next column, from the diagonal down.
@@ -87,12 +91,20 @@ impl Rounding {
     }
 
     fn finish(self) -> Option<SingleSymmetric> {
-        let Self { width, lower, square } = self;
+        let Self {
+            width,
+            lower,
+            square,
+        } = self;
         // Numbers below the least normal one are off by no more than that one.
         let vanished = width as f64 * f64::from(f32::MIN_POSITIVE);
         let rounded = 1.001 * SINGLE_UNIT * square.sqrt() + vanished;
         let sound = rounded.is_finite() && lower.iter().all(|x| x.is_finite());
-        sound.then_some(SingleSymmetric { width, lower, rounded })
+        sound.then_some(SingleSymmetric {
+            width,
+            lower,
+            rounded,
+        })
     }
 }
 
@@ -105,7 +117,12 @@ impl SingleSymmetric {
     }
 
     /// This matrix less `left`·`right`, which is known to be symmetric; rounded anew, as [`of`](Self::of) does.
-    pub(crate) fn less(&self, left: MatRef<'_, f64>, right: MatRef<'_, f64>, par: Par) -> Option<Self> {
+    pub(crate) fn less(
+        &self,
+        left: MatRef<'_, f64>,
+        right: MatRef<'_, f64>,
+        par: Par,
+    ) -> Option<Self> {
         let width = self.width;
         let mut rounding = Rounding::new(width);
         let mut rest = self.lower.as_slice();
@@ -113,12 +130,24 @@ impl SingleSymmetric {
             let count = PANEL.min(width - first);
             let mut taken = Mat::zeros(width - first, count);
             let left = left.subrows(first, width - first);
-            multiply(taken.as_mut(), Accum::Replace, left, right.subcols(first, count), 1.0, par);
+            multiply(
+                taken.as_mut(),
+                Accum::Replace,
+                left,
+                right.subcols(first, count),
+                1.0,
+                par,
+            );
             for j in 0..count {
                 let (column, others) = rest.split_at(width - first - j);
                 rest = others;
                 let taken = &taken.col_as_slice(j)[j..];
-                rounding.push(column.iter().zip(taken).map(|(own, taken)| f64::from(*own) - taken));
+                rounding.push(
+                    column
+                        .iter()
+                        .zip(taken)
+                        .map(|(own, taken)| f64::from(*own) - taken),
+                );
             }
         }
         rounding.finish()
@@ -166,7 +195,10 @@ impl SingleSymmetric {
         let scales = std::array::from_fn(|n| v[j + n]);
         let (done, out) = product.split_at_mut(j + N);
         let across = add_and_dot(columns.map(|(_, rest)| rest), scales, out, &v[j + N..]);
-        done[j..].iter_mut().zip(across).for_each(|(out, across)| *out += across);
+        done[j..]
+            .iter_mut()
+            .zip(across)
+            .for_each(|(out, across)| *out += across);
     }
 
     /// A·(I ⊗ x): a column for every block of the length of x.
@@ -182,7 +214,8 @@ impl SingleSymmetric {
                     for j in (0..together).step_by(TOGETHER) {
                         self.add_block_columns::<TOGETHER>((b, j), x, &mut product);
                     }
-                    (together..length).for_each(|j| self.add_block_columns::<1>((b, j), x, &mut product));
+                    (together..length)
+                        .for_each(|j| self.add_block_columns::<1>((b, j), x, &mut product));
                 }
             },
         );
@@ -191,7 +224,12 @@ impl SingleSymmetric {
 
     /// The same for `N` columns of a block.
     #[inline(always)]
-    fn add_block_columns<const N: usize>(&self, (b, j): (usize, usize), x: &[f64], product: &mut Mat<f64>) {
+    fn add_block_columns<const N: usize>(
+        &self,
+        (b, j): (usize, usize),
+        x: &[f64],
+        product: &mut Mat<f64>,
+    ) {
         let length = x.len();
         let at = b * length + j;
         let columns = self.columns::<N>(at);
@@ -215,7 +253,10 @@ impl SingleSymmetric {
             let out = &mut product.col_as_slice_mut(b)[below..below + along.len()];
             let across = add_and_dot(parts.map(|(part, _)| part), scales, out, along);
             let mirrored = &mut product.col_as_slice_mut(a)[at..at + N];
-            mirrored.iter_mut().zip(across).for_each(|(out, across)| *out += across);
+            mirrored
+                .iter_mut()
+                .zip(across)
+                .for_each(|(out, across)| *out += across);
             below += along.len();
         }
     }
@@ -233,8 +274,9 @@ mod tests {
     fn products_are_those_of_the_matrix() {
         for (length, blocks) in [(1, 1), (3, 4), (17, 3), (40, 2)] {
             let width = length * blocks;
-            let a =
-                Mat::from_fn(width, width, |i, j| 1.0 / (1.0 + (i + j) as f64) + (i == j) as u8 as f64 * 0.1);
+            let a = Mat::from_fn(width, width, |i, j| {
+                1.0 / (1.0 + (i + j) as f64) + (i == j) as u8 as f64 * 0.1
+            });
             let single = SingleSymmetric::of(&a).unwrap();
             let v: Vec<f64> = (0..width).map(|i| (i as f64 * 0.7).sin()).collect();
             let x: Vec<f64> = (0..length).map(|i| (i as f64 * 1.3).cos()).collect();
@@ -258,12 +300,20 @@ mod tests {
     #[test]
     fn what_a_product_takes_is_gone() {
         for width in [1, 7, 130, 300] {
-            let a = Mat::from_fn(width, width, |i, j| 1.0 / (1.0 + (i + j) as f64) + (i == j) as u8 as f64);
+            let a = Mat::from_fn(width, width, |i, j| {
+                1.0 / (1.0 + (i + j) as f64) + (i == j) as u8 as f64
+            });
             let left = Mat::from_fn(width, 3, |i, j| ((i * 3 + j) as f64 * 0.3).sin());
             let changed = SingleSymmetric::of(&a).unwrap();
-            let changed = changed.less(left.as_ref(), left.transpose(), Par::Seq).unwrap();
+            let changed = changed
+                .less(left.as_ref(), left.transpose(), Par::Seq)
+                .unwrap();
             let truth = SingleSymmetric::of(&(&a - &left * left.transpose())).unwrap();
-            let apart = changed.lower.iter().zip(&truth.lower).map(|(a, b)| f64::from(a - b).powi(2));
+            let apart = changed
+                .lower
+                .iter()
+                .zip(&truth.lower)
+                .map(|(a, b)| f64::from(a - b).powi(2));
             assert!(apart.sum::<f64>().sqrt() <= truth.rounded + changed.rounded + 1e-7);
             assert!((changed.rounded / truth.rounded - 1.0).abs() < 1e-5);
         }

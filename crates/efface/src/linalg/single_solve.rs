@@ -77,7 +77,9 @@ fn subtract<S: Simd>(simd: S, x: &mut [f64], columns: [&[f64]; COLUMNS], shares:
         *x = sum;
     }
     for (i, x) in last.iter_mut().enumerate() {
-        *x += (0..COLUMNS).map(|k| columns[k].1[i] * shares[k]).sum::<f64>();
+        *x += (0..COLUMNS)
+            .map(|k| columns[k].1[i] * shares[k])
+            .sum::<f64>();
     }
 }
 
@@ -94,7 +96,11 @@ fn products<S: Simd>(simd: S, x: &[f64], columns: [&[f64]; COLUMNS]) -> [f64; CO
         }
     }
     std::array::from_fn(|k| {
-        let rest: f64 = last.iter().zip(columns[k].1).map(|(x, value)| x * value).sum();
+        let rest: f64 = last
+            .iter()
+            .zip(columns[k].1)
+            .map(|(x, value)| x * value)
+            .sum();
         simd.reduce_sum_f64s(sums[k]) + rest
     })
 }
@@ -113,10 +119,19 @@ mod tests {
                 std::cmp::Ordering::Greater => entry(i, j),
             });
             let truth: Vec<f64> = (0..n).map(|i| entry(i, 3)).collect();
-            let up: Vec<f64> = (0..n).map(|j| (j..n).map(|i| lower[(i, j)] * truth[i]).sum()).collect();
-            let mut x: Vec<f64> = (0..n).map(|i| (0..=i).map(|j| lower[(i, j)] * up[j]).sum()).collect();
+            let up: Vec<f64> = (0..n)
+                .map(|j| (j..n).map(|i| lower[(i, j)] * truth[i]).sum())
+                .collect();
+            let mut x: Vec<f64> = (0..n)
+                .map(|i| (0..=i).map(|j| lower[(i, j)] * up[j]).sum())
+                .collect();
             solve(&lower, &mut x);
-            assert!(x.iter().zip(&truth).all(|(x, truth)| (x - truth).abs() < 1e-12), "{n}");
+            assert!(
+                x.iter()
+                    .zip(&truth)
+                    .all(|(x, truth)| (x - truth).abs() < 1e-12),
+                "{n}"
+            );
         }
     }
 }

@@ -18,7 +18,11 @@ impl Certified {
     /// Newton steps to take at once: 1, or 2 where there are about as many parameters as rows.
     pub fn steps(self, steps: usize) -> Result<Self> {
         if !(1..=2).contains(&steps) {
-            return Err(Error::Parameter { name: "steps", value: steps.to_string(), range: "1 or 2" });
+            return Err(Error::Parameter {
+                name: "steps",
+                value: steps.to_string(),
+                range: "1 or 2",
+            });
         }
         Ok(Self { steps, ..self })
     }

@@ -51,7 +51,10 @@ pub fn check<M: Amend + Clone>(
     method: &dyn Forget<M>,
     case: &Case<'_, M>,
 ) -> std::result::Result<(), Violation> {
-    let broken = |what: String| Violation { of: format!("{} on {}", method.name(), case.name), what };
+    let broken = |what: String| Violation {
+        of: format!("{} on {}", method.name(), case.name),
+        what,
+    };
     let failed = |error: Error| broken(format!("failed: {error}"));
     let model = case.recipe.fit(case.rows).map_err(failed)?;
     let before = (case.parameters)(&model);
@@ -62,8 +65,15 @@ pub fn check<M: Amend + Clone>(
     }
     refusals(method, case, &model).map_err(broken)?;
 
-    let Outcome { model: after, evidence } = method.forget(&model, case.rows, case.gone).map_err(failed)?;
-    let again = method.forget(&model, case.rows, case.gone).map_err(failed)?;
+    let Outcome {
+        model: after,
+        evidence,
+    } = method
+        .forget(&model, case.rows, case.gone)
+        .map_err(failed)?;
+    let again = method
+        .forget(&model, case.rows, case.gone)
+        .map_err(failed)?;
     if (case.parameters)(&after) != (case.parameters)(&again.model) {
         return Err(broken("the same request gave two results".into()));
     }
@@ -71,14 +81,21 @@ pub fn check<M: Amend + Clone>(
         return Err(broken("the old model changed".into()));
     }
     if evidence.forgotten != case.gone.len() || evidence.rows != case.rows.len() - case.gone.len() {
-        return Err(broken(format!("evidence counts {} gone, {} left", evidence.forgotten, evidence.rows)));
+        return Err(broken(format!(
+            "evidence counts {} gone, {} left",
+            evidence.forgotten, evidence.rows
+        )));
     }
 
     let retained = case.rows.filter(|id| !case.gone.contains(&id));
     let retrained = case.recipe.fit(&retained).map_err(failed)?;
     let truth = (case.parameters)(&retrained);
     // Retraining has rounding of its own, and says how much.
-    let slack = method.forget(&retrained, &retained, &[]).map_err(failed)?.evidence.bound;
+    let slack = method
+        .forget(&retrained, &retained, &[])
+        .map_err(failed)?
+        .evidence
+        .bound;
     let scale = norm(&truth).max(f64::MIN_POSITIVE);
     let distance = distance(&(case.parameters)(&after), &truth);
     if method.claim() == Claim::Exact && distance > case.tolerance * scale {
@@ -88,7 +105,10 @@ pub fn check<M: Amend + Clone>(
         )));
     }
     if distance > evidence.bound + slack + case.noise {
-        return Err(broken(format!("reports a bound of {:.2e}, is {distance:.2e} away", evidence.bound)));
+        return Err(broken(format!(
+            "reports a bound of {:.2e}, is {distance:.2e} away",
+            evidence.bound
+        )));
     }
 
     one_by_one(method, case, &model, &truth, scale, slack).map_err(broken)?;
@@ -100,7 +120,10 @@ pub fn check<M: Amend + Clone>(
     reloaded(method, case, &model).map_err(broken)?;
     if method.claim() == Claim::Exact {
         let lost = case.rows.filter(|id| case.gone.contains(&id));
-        let Outcome { model: back, evidence } = after.learn(&retained, &lost).map_err(failed)?;
+        let Outcome {
+            model: back,
+            evidence,
+        } = after.learn(&retained, &lost).map_err(failed)?;
         let size = norm(&before).max(f64::MIN_POSITIVE);
         let off = self::distance(&(case.parameters)(&back), &before) / size;
         if off > case.tolerance + (2.0 * evidence.bound + case.noise) / size {
@@ -112,16 +135,43 @@ pub fn check<M: Amend + Clone>(
     Ok(())
 }
 
-fn refusals<M>(method: &dyn Forget<M>, case: &Case<'_, M>, model: &M) -> std::result::Result<(), String> {
+fn refusals<M>(
+    method: &dyn Forget<M>,
+    case: &Case<'_, M>,
+    model: &M,
+) -> std::result::Result<(), String> {
     let all: Vec<RowId> = case.rows.ids().collect();
     let unknown = RowId(u64::MAX - 1);
     let first = case.gone.first().copied().unwrap_or(all[0]);
     let remaining = case.rows.filter(|id| id != first);
     let requests: [(&str, &Rows, Vec<RowId>, Error); 4] = [
-        ("an unknown id", case.rows, vec![first, unknown], Error::UnknownRow(unknown)),
-        ("a repeated id", case.rows, vec![first, first], Error::DuplicateRow(first)),
-        ("an id already forgotten", &remaining, vec![first], Error::UnknownRow(first)),
-        ("every row", case.rows, all.clone(), Error::NothingLeft { gone: all.len(), rows: all.len() }),
+        (
+            "an unknown id",
+            case.rows,
+            vec![first, unknown],
+            Error::UnknownRow(unknown),
+        ),
+        (
+            "a repeated id",
+            case.rows,
+            vec![first, first],
+            Error::DuplicateRow(first),
+        ),
+        (
+            "an id already forgotten",
+            &remaining,
+            vec![first],
+            Error::UnknownRow(first),
+        ),
+        (
+            "every row",
+            case.rows,
+            all.clone(),
+            Error::NothingLeft {
+                gone: all.len(),
+                rows: all.len(),
+            },
+        ),
     ];
     for (what, rows, ids, expected) in requests {
         match method.forget(model, rows, &ids) {
@@ -145,22 +195,30 @@ fn one_by_one<M: Amend + Clone>(
     let mut current = model.clone();
     let mut bound = 0.0;
     for (step, &id) in case.gone.iter().enumerate() {
-        let outcome =
-            method.forget(&current, &rows, &[id]).map_err(|e| format!("one by one, failed: {e}"))?;
+        let outcome = method
+            .forget(&current, &rows, &[id])
+            .map_err(|e| format!("one by one, failed: {e}"))?;
         rows.remove(&[id]).map_err(|e| e.to_string())?;
         bound = outcome.evidence.bound;
         current = outcome.model;
         // Some steps settle and some do not, so that both ways of going on are walked.
         if step % 3 == 2 {
-            current.settle().map_err(|e| format!("one by one, failed to settle: {e}"))?;
+            current
+                .settle()
+                .map_err(|e| format!("one by one, failed to settle: {e}"))?;
         }
     }
     let off = distance(&(case.parameters)(&current), truth);
     if method.claim() == Claim::Exact && off > case.tolerance * scale {
-        return Err(format!("row by row ends {:.2e} (relative) from retraining", off / scale));
+        return Err(format!(
+            "row by row ends {:.2e} (relative) from retraining",
+            off / scale
+        ));
     }
     if off > bound + slack + case.noise {
-        return Err(format!("row by row reports a bound of {bound:.2e}, is {off:.2e} away"));
+        return Err(format!(
+            "row by row reports a bound of {bound:.2e}, is {off:.2e} away"
+        ));
     }
     Ok(())
 }
@@ -181,7 +239,9 @@ fn reloaded<M: Amend + Clone>(
     let b = (case.parameters)(&b);
     if distance(&a, &b) > case.tolerance * norm(&a).max(f64::MIN_POSITIVE) {
         let apart = distance(&a, &b) / norm(&a).max(f64::MIN_POSITIVE);
-        return Err(format!("a reloaded model forgets differently, {apart:.1e} apart"));
+        return Err(format!(
+            "a reloaded model forgets differently, {apart:.1e} apart"
+        ));
     }
     Ok(())
 }
@@ -191,5 +251,9 @@ fn norm(a: &[f64]) -> f64 {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }

@@ -37,17 +37,28 @@ pub struct DeltaGrad {
 impl Default for DeltaGrad {
     /// The settings of the paper for logistic regression.
     fn default() -> Self {
-        Self { burn_in: 10, period: 5, memory: 2, iterations: 1000 }
+        Self {
+            burn_in: 10,
+            period: 5,
+            memory: 2,
+            iterations: 1000,
+        }
     }
 }
 
 impl DeltaGrad {
     pub(crate) fn check(&self) -> Result<()> {
-        for (name, value) in
-            [("period", self.period), ("memory", self.memory), ("iterations", self.iterations)]
-        {
+        for (name, value) in [
+            ("period", self.period),
+            ("memory", self.memory),
+            ("iterations", self.iterations),
+        ] {
             if value == 0 {
-                return Err(Error::Parameter { name, value: "0".into(), range: "at least 1" });
+                return Err(Error::Parameter {
+                    name,
+                    value: "0".into(),
+                    range: "at least 1",
+                });
             }
         }
         Ok(())

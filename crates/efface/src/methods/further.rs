@@ -21,7 +21,10 @@ pub struct FineTune {
 
 impl Default for FineTune {
     fn default() -> Self {
-        Self { epochs: 5, learning_rate: None }
+        Self {
+            epochs: 5,
+            learning_rate: None,
+        }
     }
 }
 
@@ -49,7 +52,12 @@ pub struct NegGradPlus {
 
 impl Default for NegGradPlus {
     fn default() -> Self {
-        Self { alpha: 0.95, epochs: 5, learning_rate: None, loss_cap: LOSS_CAP }
+        Self {
+            alpha: 0.95,
+            epochs: 5,
+            learning_rate: None,
+            loss_cap: LOSS_CAP,
+        }
     }
 }
 
@@ -86,7 +94,14 @@ pub struct Scrub {
 
 impl Default for Scrub {
     fn default() -> Self {
-        Self { epochs: 5, max_epochs: 2, alpha: 0.5, gamma: 1.0, learning_rate: None, loss_cap: LOSS_CAP }
+        Self {
+            epochs: 5,
+            max_epochs: 2,
+            alpha: 0.5,
+            gamma: 1.0,
+            learning_rate: None,
+            loss_cap: LOSS_CAP,
+        }
     }
 }
 
@@ -95,7 +110,11 @@ impl Scrub {
     pub fn check(&self) -> Result<()> {
         check_steps(self.epochs, self.learning_rate)?;
         if self.max_epochs == 0 || self.max_epochs > self.epochs {
-            return refuse("max_epochs", self.max_epochs, "at least 1 and at most the epochs");
+            return refuse(
+                "max_epochs",
+                self.max_epochs,
+                "at least 1 and at most the epochs",
+            );
         }
         for (name, value) in [("alpha", self.alpha), ("gamma", self.gamma)] {
             if !value.is_finite() || value < 0.0 {
@@ -103,14 +122,22 @@ impl Scrub {
             }
         }
         if self.alpha + self.gamma == 0.0 {
-            return refuse("gamma", 0, "above 0 where alpha is 0: nothing would hold the retained rows");
+            return refuse(
+                "gamma",
+                0,
+                "above 0 where alpha is 0: nothing would hold the retained rows",
+            );
         }
         check_cap(self.loss_cap)
     }
 }
 
 fn refuse(name: &'static str, value: impl ToString, range: &'static str) -> Result<()> {
-    Err(Error::Parameter { name, value: value.to_string(), range })
+    Err(Error::Parameter {
+        name,
+        value: value.to_string(),
+        range,
+    })
 }
 
 fn check_steps(epochs: usize, learning_rate: Option<f64>) -> Result<()> {
@@ -118,7 +145,9 @@ fn check_steps(epochs: usize, learning_rate: Option<f64>) -> Result<()> {
         return refuse("epochs", epochs, "at least 1");
     }
     match learning_rate {
-        Some(rate) if !(rate > 0.0 && rate <= 1.0) => refuse("learning_rate", rate, "above 0 and at most 1"),
+        Some(rate) if !(rate > 0.0 && rate <= 1.0) => {
+            refuse("learning_rate", rate, "above 0 and at most 1")
+        }
         _ => Ok(()),
     }
 }

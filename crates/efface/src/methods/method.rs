@@ -115,7 +115,10 @@ impl Method {
 
     /// Every method that the table lists for a family, at its defaults.
     pub fn all_for(family: Family) -> Vec<Self> {
-        Self::all().into_iter().filter(|method| method.is_for(family)).collect()
+        Self::all()
+            .into_iter()
+            .filter(|method| method.is_for(family))
+            .collect()
     }
 
     /// Whether the table lists it for a family.
@@ -126,7 +129,9 @@ impl Method {
     /// Its lines in the table: claim, cost and paper by family.
     pub fn entries(&self) -> impl Iterator<Item = &'static TableEntry> {
         let name = self.name();
-        table::table().iter().filter(move |entry| entry.method == name)
+        table::table()
+            .iter()
+            .filter(move |entry| entry.method == name)
     }
 
     /// A method by name, with the settings that are given. A setting that it does not have is refused.
@@ -191,11 +196,21 @@ impl Method {
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Newton(Newton { steps, .. }) if !(1..=100).contains(steps) => {
-                Err(Error::Parameter { name: "steps", value: steps.to_string(), range: "1 to 100" })
+                Err(Error::Parameter {
+                    name: "steps",
+                    value: steps.to_string(),
+                    range: "1 to 100",
+                })
             }
-            Self::Auto(Auto { tolerance: Some(tolerance) }) if !(*tolerance > 0.0 && *tolerance < 1.0) => {
+            Self::Auto(Auto {
+                tolerance: Some(tolerance),
+            }) if !(*tolerance > 0.0 && *tolerance < 1.0) => {
                 let value = tolerance.to_string();
-                Err(Error::Parameter { name: "tolerance", value, range: "above 0 and below 1" })
+                Err(Error::Parameter {
+                    name: "tolerance",
+                    value,
+                    range: "above 0 and below 1",
+                })
             }
             Self::ProjectionResidual(settings) => settings.check(),
             Self::DeltaGrad(settings) => settings.check(),
@@ -208,7 +223,10 @@ impl Method {
 
     /// Whether it trains a whole network further.
     pub fn trains_further(&self) -> bool {
-        matches!(self, Self::FineTune(_) | Self::NegGradPlus(_) | Self::Scrub(_))
+        matches!(
+            self,
+            Self::FineTune(_) | Self::NegGradPlus(_) | Self::Scrub(_)
+        )
     }
 
     /// The relative distance to retraining that the request names.
@@ -253,7 +271,8 @@ pub trait TakesMethods: Sized + 'static {
     fn clear_dead_columns(_outcome: &mut Outcome<Self>) -> Result<()> {
         Err(Error::Unsupported {
             method: "clear_dead_columns",
-            reason: "only a ridge, logistic or softmax model has a weight per column; leave it out".into(),
+            reason: "only a ridge, logistic or softmax model has a weight per column; leave it out"
+                .into(),
         })
     }
 }
@@ -295,7 +314,10 @@ fn foreign(method: &'static str, setting: &str) -> Error {
 
 impl fmt::Display for Method {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut changed = self.settings().map(NamedSettings::changed).unwrap_or_default();
+        let mut changed = self
+            .settings()
+            .map(NamedSettings::changed)
+            .unwrap_or_default();
         // Settings that follow from another one where they are not given are written beside it.
         match self {
             Self::Scrub(scrub) if *scrub != Scrub::default() => {
@@ -349,7 +371,15 @@ macro_rules! from_settings {
     };
 }
 
-from_settings!(Newton, ProjectionResidual, DeltaGrad, FineTune, NegGradPlus, Scrub, Auto);
+from_settings!(
+    Newton,
+    ProjectionResidual,
+    DeltaGrad,
+    FineTune,
+    NegGradPlus,
+    Scrub,
+    Auto
+);
 
 #[cfg(test)]
 mod tests {
@@ -363,23 +393,63 @@ mod tests {
     fn text_and_json_give_the_same_method_back() {
         let mut methods = Method::all();
         let others: [Method; 7] = [
-            Newton { steps: 3, measure: true }.into(),
-            ProjectionResidual { rounds: 4, step: 0.1, tolerance: 1e-300 }.into(),
-            ProjectionResidual { tolerance: 0.5, ..ProjectionResidual::default() }.into(),
-            DeltaGrad { period: 7, ..DeltaGrad::default() }.into(),
-            Scrub { epochs: 9, ..Scrub::default() }.into(),
-            Scrub { epochs: 1, max_epochs: 1, learning_rate: Some(1e-3), ..Scrub::default() }.into(),
-            Auto { tolerance: Some(0.1 + 0.2) }.into(),
+            Newton {
+                steps: 3,
+                measure: true,
+            }
+            .into(),
+            ProjectionResidual {
+                rounds: 4,
+                step: 0.1,
+                tolerance: 1e-300,
+            }
+            .into(),
+            ProjectionResidual {
+                tolerance: 0.5,
+                ..ProjectionResidual::default()
+            }
+            .into(),
+            DeltaGrad {
+                period: 7,
+                ..DeltaGrad::default()
+            }
+            .into(),
+            Scrub {
+                epochs: 9,
+                ..Scrub::default()
+            }
+            .into(),
+            Scrub {
+                epochs: 1,
+                max_epochs: 1,
+                learning_rate: Some(1e-3),
+                ..Scrub::default()
+            }
+            .into(),
+            Auto {
+                tolerance: Some(0.1 + 0.2),
+            }
+            .into(),
         ];
         methods.extend(others);
         for method in methods {
             assert_eq!(read(&method.to_string()), Ok(method), "{method}");
             let json = serde_json::to_string(&method).unwrap();
-            assert_eq!(serde_json::from_str::<Method>(&json).unwrap(), method, "{json}");
-            assert!(json.starts_with(&format!(r#"{{"name":"{}""#, method.name())), "{json}");
+            assert_eq!(
+                serde_json::from_str::<Method>(&json).unwrap(),
+                method,
+                "{json}"
+            );
+            assert!(
+                json.starts_with(&format!(r#"{{"name":"{}""#, method.name())),
+                "{json}"
+            );
             assert!(method.entries().count() > 0, "{method}");
         }
-        assert_eq!(read("newton:steps=3").unwrap().to_string(), "newton:steps=3");
+        assert_eq!(
+            read("newton:steps=3").unwrap().to_string(),
+            "newton:steps=3"
+        );
         assert_eq!(read("auto").unwrap(), Method::default());
     }
 
@@ -394,19 +464,34 @@ mod tests {
         for (text, told) in [
             ("magic", "method = magic"),
             ("newton:steps", "a name and settings"),
-            ("newton:steps=many", "steps = many is out of range; it must be a whole number"),
+            (
+                "newton:steps=many",
+                "steps = many is out of range; it must be a whole number",
+            ),
             ("newton:measure=1", "it must be true or false"),
             ("exact:steps=2", "steps and measure are for newton"),
-            ("newton:tolerance=0.1", "a tolerance is what auto must reach"),
-            ("projection_residual:tolerance=0.1", "a tolerance is what auto must reach"),
-            ("fine_tune:gamma=1", "gamma has no meaning for fine_tune: leave it out"),
+            (
+                "newton:tolerance=0.1",
+                "a tolerance is what auto must reach",
+            ),
+            (
+                "projection_residual:tolerance=0.1",
+                "a tolerance is what auto must reach",
+            ),
+            (
+                "fine_tune:gamma=1",
+                "gamma has no meaning for fine_tune: leave it out",
+            ),
             ("influence:x=1", "x has no meaning for influence"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(told), "{text}: {error}");
         }
         for (text, told) in [
-            ("newton:steps=0", "steps = 0 is out of range; it must be 1 to 100"),
+            (
+                "newton:steps=0",
+                "steps = 0 is out of range; it must be 1 to 100",
+            ),
             ("auto:tolerance=1", "above 0 and below 1"),
             ("scrub:epochs=0", "epochs = 0"),
             ("projection_residual:rounds=0", "rounds = 0"),
@@ -420,8 +505,28 @@ mod tests {
     #[test]
     fn a_short_run_of_scrub_passes_over_the_forgotten_rows_no_more_often_than_over_the_others() {
         let short = read("scrub:epochs=1").unwrap();
-        assert_eq!(short, Scrub { epochs: 1, max_epochs: 1, ..Scrub::default() }.into());
-        assert_eq!(read("scrub:epochs=9").unwrap(), Scrub { epochs: 9, ..Scrub::default() }.into());
-        assert!(read("scrub:epochs=1,max_epochs=2").unwrap().check().is_err());
+        assert_eq!(
+            short,
+            Scrub {
+                epochs: 1,
+                max_epochs: 1,
+                ..Scrub::default()
+            }
+            .into()
+        );
+        assert_eq!(
+            read("scrub:epochs=9").unwrap(),
+            Scrub {
+                epochs: 9,
+                ..Scrub::default()
+            }
+            .into()
+        );
+        assert!(
+            read("scrub:epochs=1,max_epochs=2")
+                .unwrap()
+                .check()
+                .is_err()
+        );
     }
 }

@@ -24,6 +24,9 @@ pub struct Newton {
 
 impl Default for Newton {
     fn default() -> Self {
-        Self { steps: 1, measure: false }
+        Self {
+            steps: 1,
+            measure: false,
+        }
     }
 }

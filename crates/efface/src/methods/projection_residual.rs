@@ -43,7 +43,11 @@ pub struct ProjectionResidual {
 
 impl Default for ProjectionResidual {
     fn default() -> Self {
-        Self { rounds: 1, step: 1.0, tolerance: 1e-8 }
+        Self {
+            rounds: 1,
+            step: 1.0,
+            tolerance: 1e-8,
+        }
     }
 }
 
@@ -57,7 +61,11 @@ impl ProjectionResidual {
             return refuse("step", self.step.to_string(), "above 0 and at most 1");
         }
         if !self.tolerance.is_finite() || self.tolerance < 0.0 {
-            return refuse("tolerance", self.tolerance.to_string(), "finite and 0 or more");
+            return refuse(
+                "tolerance",
+                self.tolerance.to_string(),
+                "finite and 0 or more",
+            );
         }
         Ok(())
     }

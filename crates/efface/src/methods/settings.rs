@@ -96,13 +96,41 @@ macro_rules! named_settings {
 }
 
 named_settings!(Newton { steps, measure });
-named_settings!(ProjectionResidual { rounds, step, tolerance });
-named_settings!(DeltaGrad { burn_in, period, memory, iterations });
-named_settings!(FineTune { epochs, learning_rate });
-named_settings!(NegGradPlus { alpha, epochs, learning_rate, loss_cap });
-named_settings!(Scrub { epochs, max_epochs, alpha, gamma, learning_rate, loss_cap });
+named_settings!(ProjectionResidual {
+    rounds,
+    step,
+    tolerance
+});
+named_settings!(DeltaGrad {
+    burn_in,
+    period,
+    memory,
+    iterations
+});
+named_settings!(FineTune {
+    epochs,
+    learning_rate
+});
+named_settings!(NegGradPlus {
+    alpha,
+    epochs,
+    learning_rate,
+    loss_cap
+});
+named_settings!(Scrub {
+    epochs,
+    max_epochs,
+    alpha,
+    gamma,
+    learning_rate,
+    loss_cap
+});
 named_settings!(Auto { tolerance });
 
 fn read<T: SettingValue>(name: &'static str, value: &str) -> Result<T> {
-    T::read(value).ok_or_else(|| Error::Parameter { name, value: value.to_owned(), range: T::KIND })
+    T::read(value).ok_or_else(|| Error::Parameter {
+        name,
+        value: value.to_owned(),
+        range: T::KIND,
+    })
 }

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use crate::family::Family;
 use Family::{
-    BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, Network, Poisson,
-    Ridge, Sisa, Softmax,
+    BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, Network,
+    Poisson, Ridge, Sisa, Softmax,
 };
 
 /// One line of the table. A method that promises different things of different models has several.
@@ -38,11 +38,23 @@ const fn entry(
     claim: &'static str,
     [cost, memory, paper]: [&'static str; 3],
 ) -> TableEntry {
-    TableEntry { method, models, claim, cost, memory, paper }
+    TableEntry {
+        method,
+        models,
+        claim,
+        cost,
+        memory,
+        paper,
+    }
 }
 
 static TABLE: [TableEntry; 22] = [
-    entry("retrain", ALL, "exact", ["a fit, O(nd²) for ridge", "the rows", "by definition"]),
+    entry(
+        "retrain",
+        ALL,
+        "exact",
+        ["a fit, O(nd²) for ridge", "the rows", "by definition"],
+    ),
     entry(
         "retrain_head",
         &[Network],
@@ -53,24 +65,60 @@ static TABLE: [TableEntry; 22] = [
         "fine_tune",
         &[Network],
         "approximate",
-        ["E epochs over the retained rows", "the rows", "Golatkar et al. 2020"],
+        [
+            "E epochs over the retained rows",
+            "the rows",
+            "Golatkar et al. 2020",
+        ],
     ),
     entry(
         "neggrad_plus",
         &[Network],
         "approximate",
-        ["up to 2E epochs over the retained rows", "the rows", "Kurmanji et al. 2023"],
+        [
+            "up to 2E epochs over the retained rows",
+            "the rows",
+            "Kurmanji et al. 2023",
+        ],
     ),
     entry(
         "scrub",
         &[Network],
         "approximate",
-        ["E epochs over the retained rows", "the rows", "Kurmanji et al. 2023"],
+        [
+            "E epochs over the retained rows",
+            "the rows",
+            "Kurmanji et al. 2023",
+        ],
     ),
-    entry("exact", &[Ridge], "exact", ["O(k²d) to O(kd²)", "curvature, d²", "Cook and Weisberg 1982"]),
-    entry("newton", &[Ridge], "exact", ["O(kd²)", "factor, d²", "Cao et al. 2022, eq. 3"]),
-    entry("newton", &[Logistic, Softmax], "approximate", ["O(k(dc)²)", "3(dc)²", "Cao et al. 2022, eq. 3"]),
-    entry("newton", PENALISED, "approximate", ["O(nd²) a step", "the rows", "Cao et al. 2022, eq. 3"]),
+    entry(
+        "exact",
+        &[Ridge],
+        "exact",
+        [
+            "O(k²d) to O(kd²)",
+            "curvature, d²",
+            "Cook and Weisberg 1982",
+        ],
+    ),
+    entry(
+        "newton",
+        &[Ridge],
+        "exact",
+        ["O(kd²)", "factor, d²", "Cao et al. 2022, eq. 3"],
+    ),
+    entry(
+        "newton",
+        &[Logistic, Softmax],
+        "approximate",
+        ["O(k(dc)²)", "3(dc)²", "Cao et al. 2022, eq. 3"],
+    ),
+    entry(
+        "newton",
+        PENALISED,
+        "approximate",
+        ["O(nd²) a step", "the rows", "Cao et al. 2022, eq. 3"],
+    ),
     entry(
         "influence",
         &[Ridge, Logistic, Softmax],
@@ -81,44 +129,94 @@ static TABLE: [TableEntry; 22] = [
         "projection_residual",
         &[Ridge, Logistic, Softmax],
         "approximate",
-        ["O(k²d) and H_D", "H_D, from curvature", "Izzo et al. 2021, Cao et al. 2022"],
+        [
+            "O(k²d) and H_D",
+            "H_D, from curvature",
+            "Izzo et al. 2021, Cao et al. 2022",
+        ],
     ),
-    entry("summation", &[Ridge], "exact", ["O(kd² + d³)", "sums, d²", "Cao and Yang 2015"]),
-    entry("summation", BAYES, "exact", ["O(ks)", "sums, cd", "Cao and Yang 2015"]),
+    entry(
+        "summation",
+        &[Ridge],
+        "exact",
+        ["O(kd² + d³)", "sums, d²", "Cao and Yang 2015"],
+    ),
+    entry(
+        "summation",
+        BAYES,
+        "exact",
+        ["O(ks)", "sums, cd", "Cao and Yang 2015"],
+    ),
     entry(
         "warm_start",
         &[Logistic, Softmax],
         "exact",
         ["a few passes over the rows", "the rows", "Tsai et al. 2014"],
     ),
-    entry("warm_start", PENALISED, "exact", ["a few steps, O(nd²) each", "the rows", "Tsai et al. 2014"]),
+    entry(
+        "warm_start",
+        PENALISED,
+        "exact",
+        ["a few steps, O(nd²) each", "the rows", "Tsai et al. 2014"],
+    ),
     entry(
         "delta_grad",
         &[Logistic, Softmax],
         "approximate",
-        ["T/5 passes; T more at first", "2Tdc, T steps of descent", "Wu et al. 2020"],
+        [
+            "T/5 passes; T more at first",
+            "2Tdc, T steps of descent",
+            "Wu et al. 2020",
+        ],
     ),
-    entry("certified", &[Logistic], "certified", ["O(kd²)", "curvature, d²", "Guo et al. 2020"]),
+    entry(
+        "certified",
+        &[Logistic],
+        "certified",
+        ["O(kd²)", "curvature, d²", "Guo et al. 2020"],
+    ),
     entry(
         "descent_to_delete",
         &[Logistic],
         "certified",
-        ["up to 500 passes, then training", "the rows", "Neel et al. 2021"],
+        [
+            "up to 500 passes, then training",
+            "the rows",
+            "Neel et al. 2021",
+        ],
     ),
     entry(
         "sisa",
         &[Sisa],
         "exact",
-        ["a shard, from the touched slice on", "a model a shard and slice", "Bourtoule et al. 2021"],
+        [
+            "a shard, from the touched slice on",
+            "a model a shard and slice",
+            "Bourtoule et al. 2021",
+        ],
     ),
     entry(
         "q_kmeans",
         &[KMeans],
         "exact",
-        ["a replay; at times a refit", "every stage", "Ginart et al. 2019"],
+        [
+            "a replay; at times a refit",
+            "every stage",
+            "Ginart et al. 2019",
+        ],
     ),
-    entry("dc_kmeans", &[KMeans], "exact", ["a path of the tree", "the tree", "Ginart et al. 2019"]),
-    entry("auto", ALL, "that of its choice", ["that of its choice", "", ""]),
+    entry(
+        "dc_kmeans",
+        &[KMeans],
+        "exact",
+        ["a path of the tree", "the tree", "Ginart et al. 2019"],
+    ),
+    entry(
+        "auto",
+        ALL,
+        "that of its choice",
+        ["that of its choice", "", ""],
+    ),
 ];
 
 /// Every method on every family that it works on.
@@ -147,7 +245,9 @@ fn core_entries() -> impl Iterator<Item = &'static TableEntry> {
 
 /// Whether the table lists the method for the family.
 pub fn lists(method: &str, family: Family) -> bool {
-    table().iter().any(|entry| entry.method == method && entry.models.contains(&family))
+    table()
+        .iter()
+        .any(|entry| entry.method == method && entry.models.contains(&family))
 }
 
 /// The models of a line in few words.
@@ -155,7 +255,11 @@ fn models(entry: &TableEntry) -> String {
     match entry.models {
         ALL => "all".into(),
         BAYES => "naive Bayes".into(),
-        models => models.iter().map(|family| short(*family)).collect::<Vec<_>>().join(", "),
+        models => models
+            .iter()
+            .map(|family| short(*family))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
@@ -186,7 +290,14 @@ pub fn markdown() -> String {
         "| method | models | claim | cost of forgetting k rows | kept for it | from |\n|---|---|---|---|---|---|\n",
     );
     for entry in core_entries() {
-        let TableEntry { method, claim, cost, memory, paper, .. } = entry;
+        let TableEntry {
+            method,
+            claim,
+            cost,
+            memory,
+            paper,
+            ..
+        } = entry;
         // Writing to a String cannot fail.
         let _ = writeln!(
             page,
@@ -199,18 +310,35 @@ pub fn markdown() -> String {
 
 /// The table for a terminal of 100 columns.
 pub fn plain() -> String {
-    let mut page =
-        format!("  {:<20}{:<28}{:<13}{}\n", "method", "models", "claim", "cost of forgetting k rows");
+    let mut page = format!(
+        "  {:<20}{:<28}{:<13}{}\n",
+        "method", "models", "claim", "cost of forgetting k rows"
+    );
     for entry in core_entries().filter(|entry| entry.method != "auto") {
-        let TableEntry { method, claim, cost, .. } = entry;
-        let _ = writeln!(page, "  {method:<20}{:<28}{claim:<13}{cost}", models_in_full(entry));
+        let TableEntry {
+            method,
+            claim,
+            cost,
+            ..
+        } = entry;
+        let _ = writeln!(
+            page,
+            "  {method:<20}{:<28}{claim:<13}{cost}",
+            models_in_full(entry)
+        );
     }
     page.push_str(
         "  auto                all                         the cheapest exact, certified or near one\n",
     );
     let _ = writeln!(page, "\n  {:<20}{:<28}from", "method", "kept for it");
     let mut last = "";
-    for TableEntry { method, memory, paper, .. } in core_entries().filter(|entry| entry.method != "auto") {
+    for TableEntry {
+        method,
+        memory,
+        paper,
+        ..
+    } in core_entries().filter(|entry| entry.method != "auto")
+    {
         // A method of two lines above is one method here, unless it keeps something else.
         let again = if *method == last { "" } else { method };
         let _ = writeln!(page, "  {again:<20}{memory:<28}{paper}");
@@ -242,7 +370,9 @@ pub fn refusal(method: &str, family: Family) -> String {
         }
         ("exact", Logistic | Softmax | LinearSvm | Poisson) => "there is no closed form",
         ("warm_start", Ridge) => "training is a closed form and has no start",
-        ("delta_grad", Ridge) => "training is a closed form and takes no steps that could be replayed",
+        ("delta_grad", Ridge) => {
+            "training is a closed form and takes no steps that could be replayed"
+        }
         (_, MultinomialNb | ComplementNb | BernoulliNb | GaussianNb) => {
             "naive Bayes is its sums, with no loss to take a step on"
         }
@@ -280,7 +410,9 @@ mod tests {
         assert_eq!(names.len(), distinct.len());
         for family in Family::ALL {
             assert!(
-                table().iter().any(|e| !matches!(e.method, "retrain" | "auto") && e.models.contains(&family))
+                table()
+                    .iter()
+                    .any(|e| !matches!(e.method, "retrain" | "auto") && e.models.contains(&family))
             );
         }
     }
@@ -289,7 +421,10 @@ mod tests {
     fn the_front_page_of_the_room_shows_the_table() {
         let page = include_str!("mod.rs");
         for line in markdown().lines() {
-            assert!(page.contains(&format!("//! {}", line.trim_end())), "missing in methods/mod.rs: {line}");
+            assert!(
+                page.contains(&format!("//! {}", line.trim_end())),
+                "missing in methods/mod.rs: {line}"
+            );
         }
     }
 }

@@ -44,12 +44,22 @@ pub(crate) struct EntryMove {
 }
 
 impl EntryMove {
-    const NONE: Self = Self { factor: 1.0, shift: 0.0, reach: 0.0 };
+    const NONE: Self = Self {
+        factor: 1.0,
+        shift: 0.0,
+        reach: 0.0,
+    };
 }
 
 impl Basis {
     pub(crate) fn plain(features: usize, intercept: bool) -> Self {
-        Self { features, intercept, transform: None, shifted: false, stretch: 1.0 }
+        Self {
+            features,
+            intercept,
+            transform: None,
+            shifted: false,
+            stretch: 1.0,
+        }
     }
 
     fn transformed(features: usize, intercept: bool, c: Vec<f64>, s: Vec<f64>) -> Self {
@@ -58,9 +68,17 @@ impl Basis {
         }
         let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
         let shift: f64 = c.iter().zip(&s).map(|(c, s)| (c * s).powi(2)).sum();
-        let stretch = (scale * scale + shift + intercept as u8 as f64).sqrt().max(1.0);
+        let stretch = (scale * scale + shift + intercept as u8 as f64)
+            .sqrt()
+            .max(1.0);
         let shifted = c.iter().any(|c| *c != 0.0);
-        Self { features, intercept, transform: Some((c, s)), shifted, stretch }
+        Self {
+            features,
+            intercept,
+            transform: Some((c, s)),
+            shifted,
+            stretch,
+        }
     }
 
     /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a rough one is enough.
@@ -102,11 +120,17 @@ impl Basis {
             });
         }
         // Squares of very large and very small numbers are no numbers: those columns are measured by their largest entry.
-        let extreme = |square: f64, sum: f64| !square.is_finite() || (square < 1e-280 && sum != 0.0);
+        let extreme =
+            |square: f64, sum: f64| !square.is_finite() || (square < 1e-280 && sum != 0.0);
         let mut largest = vec![0.0f64; features];
-        if square.iter().zip(&sum).any(|(square, sum)| extreme(*square, *sum)) {
+        if square
+            .iter()
+            .zip(&sum)
+            .any(|(square, sum)| extreme(*square, *sum))
+        {
             for row in sample() {
-                row.features.each(|j, x| largest[j] = largest[j].max(0.5 * x.abs()));
+                row.features
+                    .each(|j, x| largest[j] = largest[j].max(0.5 * x.abs()));
             }
         }
         let least = (lambda / rows.len() as f64).sqrt();
@@ -138,8 +162,9 @@ impl Basis {
         let least = (lambda / weight).sqrt();
         let scale = |size: f64| power_of_two(size.max(least));
         let features = columns.len();
-        let (origin, inverse_scale) =
-            columns.map(|(mean, spread)| centre(mean, spread, intercept, &scale)).unzip();
+        let (origin, inverse_scale) = columns
+            .map(|(mean, spread)| centre(mean, spread, intercept, &scale))
+            .unzip();
         Self::transformed(features, intercept, origin, inverse_scale)
     }
 
@@ -160,7 +185,12 @@ impl Basis {
 
     /// As [`choose`](Self::choose), for a model that applies the shift without writing it into rows: sparse columns are
     /// centred too where they lie far from zero.
-    pub(crate) fn choose_implicit(rows: &Rows, features: usize, intercept: bool, lambda: f64) -> Self {
+    pub(crate) fn choose_implicit(
+        rows: &Rows,
+        features: usize,
+        intercept: bool,
+        lambda: f64,
+    ) -> Self {
         let plain = Self::choose(rows, features, intercept, lambda);
         if !rows.is_sparse() || !intercept {
             return plain;
@@ -174,14 +204,21 @@ impl Basis {
                 present[j] += 1.0;
             });
         }
-        let mut square: Vec<f64> =
-            mean.iter().zip(&present).map(|(mean, present)| (count - present) * mean * mean).collect();
+        let mut square: Vec<f64> = mean
+            .iter()
+            .zip(&present)
+            .map(|(mean, present)| (count - present) * mean * mean)
+            .collect();
         for row in rows.iter() {
             row.features.each(|j, x| square[j] += (x - mean[j]).powi(2));
         }
         let (_, plain_scale) = plain.parts();
         let mut origin = vec![0.0; features];
-        let mut inverse_scale = if plain_scale.is_empty() { vec![1.0; features] } else { plain_scale };
+        let mut inverse_scale = if plain_scale.is_empty() {
+            vec![1.0; features]
+        } else {
+            plain_scale
+        };
         for j in 0..features {
             let spread = (square[j] / count).sqrt();
             if spread.is_finite() && mean[j].abs() > FAR * spread && mean[j].abs() > LARGE {
@@ -200,7 +237,10 @@ impl Basis {
         let mut inverse_scales = Vec::with_capacity(self.features);
         let mut moves = vec![EntryMove::NONE; self.intercept as usize];
         for (j, change) in rescale.iter().enumerate() {
-            let (c, s) = self.transform.as_ref().map_or((0.0, 1.0), |(c, s)| (c[j], s[j]));
+            let (c, s) = self
+                .transform
+                .as_ref()
+                .map_or((0.0, 1.0), |(c, s)| (c[j], s[j]));
             if change.factor == 1.0 && change.offset == 0.0 {
                 origins.push(c);
                 inverse_scales.push(s);
@@ -210,13 +250,19 @@ impl Basis {
             // Powers of two stay such, so that what a row is written as is not rounded.
             let new_s = s / power_of_two(change.factor);
             let origin = change.factor * c + change.offset;
-            let new_c = if c == 0.0 { 0.0 } else { (origin * new_s).round() / new_s };
+            let new_c = if c == 0.0 {
+                0.0
+            } else {
+                (origin * new_s).round() / new_s
+            };
             let found = EntryMove {
                 factor: change.factor * (new_s / s),
                 shift: (origin - new_c) * new_s,
                 reach: ((change.factor * c).abs() + change.offset.abs() + new_c.abs()) * new_s,
             };
-            let sound = [found.factor, found.shift, found.reach, new_c].iter().all(|value| value.is_finite());
+            let sound = [found.factor, found.shift, found.reach, new_c]
+                .iter()
+                .all(|value| value.is_finite());
             if !(sound && found.factor > 0.0 && new_s.is_finite() && new_s > 0.0) {
                 return None;
             }
@@ -241,13 +287,17 @@ impl Basis {
 
     /// c_j/s_j, which is exact.
     pub(crate) fn scaled_origin(&self, feature: usize) -> f64 {
-        self.transform.as_ref().map_or(0.0, |(c, s)| c[feature] * s[feature])
+        self.transform
+            .as_ref()
+            .map_or(0.0, |(c, s)| c[feature] * s[feature])
     }
 
     /// Turns a vector of inner parameters into one of the caller's, or by `transpose` a gradient of the caller's into an
     /// inner one. The constant comes first.
     pub(crate) fn map_vector(&self, vector: &mut [f64], transpose: bool) {
-        let Some((c, s)) = &self.transform else { return };
+        let Some((c, s)) = &self.transform else {
+            return;
+        };
         let first = self.intercept as usize;
         let (constant, rest) = vector.split_at_mut(first);
         for ((value, c), s) in rest.iter_mut().zip(c).zip(s) {
@@ -272,7 +322,10 @@ impl Basis {
     pub(crate) fn rescale(&self, vector: &mut [f64]) {
         if let Some((_, s)) = &self.transform {
             let first = self.intercept as usize;
-            vector[first..].iter_mut().zip(s).for_each(|(value, s)| *value *= s);
+            vector[first..]
+                .iter_mut()
+                .zip(s)
+                .for_each(|(value, s)| *value *= s);
         }
     }
 
@@ -291,7 +344,9 @@ impl Basis {
         };
         match (&self.transform, row) {
             (None, RowRef::Dense64(x)) if root_weight == 1.0 => out.copy_from_slice(x),
-            (None, RowRef::Dense64(_) | RowRef::Dense32(_)) => row.each(|j, x| out[j] = x * root_weight),
+            (None, RowRef::Dense64(_) | RowRef::Dense32(_)) => {
+                row.each(|j, x| out[j] = x * root_weight)
+            }
             (None, _) => {
                 out.fill(0.0);
                 row.each(|j, x| out[j] = x * root_weight);
@@ -306,7 +361,9 @@ impl Basis {
             ),
             (Some((c, s)), row) => {
                 // A sparse row may join a model whose dense features were shifted: its zeros are then shifted too.
-                out.iter_mut().zip(c.iter().zip(s)).for_each(|(o, (c, s))| *o = -c * s * root_weight);
+                out.iter_mut()
+                    .zip(c.iter().zip(s))
+                    .for_each(|(o, (c, s))| *o = -c * s * root_weight);
                 row.each(|j, x| out[j] = (x - c[j]) * s[j] * root_weight);
             }
         }
@@ -316,7 +373,9 @@ impl Basis {
     pub(crate) fn write_long(&self, row: RowRef<'_>, high: &mut [f64], low: &mut [f64]) {
         low.fill(0.0);
         self.write(row, 1.0, high);
-        let Some((c, s)) = self.transform.as_ref().filter(|_| self.shifted) else { return };
+        let Some((c, s)) = self.transform.as_ref().filter(|_| self.shifted) else {
+            return;
+        };
         let first = self.intercept as usize;
         // A zero that a sparse row does not mention is shifted without rounding.
         row.each(|j, x| {
@@ -355,7 +414,11 @@ impl Basis {
         let mut intercept = vec![0.0; theta.ncols()];
         for (output, b) in intercept.iter_mut().enumerate() {
             // Far-off origins cancel in this sum, so it is made in two words.
-            let mut constant = DoubleWord::new(if self.intercept { theta[(0, output)] } else { 0.0 });
+            let mut constant = DoubleWord::new(if self.intercept {
+                theta[(0, output)]
+            } else {
+                0.0
+            });
             if let Some((c, s)) = &self.transform {
                 for j in 0..self.features {
                     coefficients[(j, output)] *= s[j];
@@ -398,7 +461,11 @@ impl Basis {
         let mut square = 0.0;
         for output in 0..theta.ncols() {
             let column = theta.col_as_slice(output);
-            let (constant, column) = if self.intercept { (column[0], &column[1..]) } else { (0.0, column) };
+            let (constant, column) = if self.intercept {
+                (column[0], &column[1..])
+            } else {
+                (0.0, column)
+            };
             let mut sums = [0.0f64; 16];
             let mut shifts = [0.0f64; 16];
             for ((values, c), s) in column.chunks(16).zip(c.chunks(16)).zip(s.chunks(16)) {
@@ -484,7 +551,11 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        let x = Dense::new(vec![1990.0, 3e-5, 7.0, 2005.0, -1e-5, 7.0, 2020.0, 0.0, 7.0], 3).unwrap();
+        let x = Dense::new(
+            vec![1990.0, 3e-5, 7.0, 2005.0, -1e-5, 7.0, 2020.0, 0.0, 7.0],
+            3,
+        )
+        .unwrap();
         let rows = Rows::new(x, vec![0.0; 3], 1).unwrap();
         let basis = Basis::choose(&rows, 3, true, 0.0);
         let theta = Mat::from_fn(4, 2, |i, j| 0.3 * i as f64 - j as f64);

@@ -30,7 +30,11 @@ pub(crate) fn add_rows<T: Copy + Into<f64>>(
     widest(
         #[inline(always)]
         || {
-            if squares { add_all::<T, true>(sums, rows, lost) } else { add_all::<T, false>(sums, rows, lost) }
+            if squares {
+                add_all::<T, true>(sums, rows, lost)
+            } else {
+                add_all::<T, false>(sums, rows, lost)
+            }
         },
     )
 }
@@ -51,7 +55,10 @@ fn add_all<T: Copy + Into<f64>, const SQUARES: bool>(
     if !left.is_empty() {
         let load = |row: &[T]| {
             let mut values = [0.0; LANES];
-            values.iter_mut().zip(&row[whole..]).for_each(|(value, x)| *value = (*x).into());
+            values
+                .iter_mut()
+                .zip(&row[whole..])
+                .for_each(|(value, x)| *value = (*x).into());
             values
         };
         lost += add_columns::<T, SQUARES>(left, rows, load, before + lost == 0.0);
@@ -70,7 +77,9 @@ fn add_columns<T: Copy, const SQUARES: bool>(
     let mut lost = 0.0;
     // The sums as they would be: what is lost shows only at the end.
     let mut next = [LongSum::default(); LANES];
-    next.iter_mut().zip(&*sums).for_each(|(next, sum)| *next = *sum);
+    next.iter_mut()
+        .zip(&*sums)
+        .for_each(|(next, sum)| *next = *sum);
     if !SQUARES && let Some(counts) = add_counts(rows, &load) {
         for (sum, count) in next.iter_mut().zip(counts) {
             lost += sum.add(count);
@@ -79,7 +88,11 @@ fn add_columns<T: Copy, const SQUARES: bool>(
         let mut largest = [0.0f64; LANES];
         for row in rows {
             for (largest, x) in largest.iter_mut().zip(load(row)) {
-                *largest = if x.abs() > *largest { x.abs() } else { *largest };
+                *largest = if x.abs() > *largest {
+                    x.abs()
+                } else {
+                    *largest
+                };
             }
         }
         let mut words = BlockWords::above(largest.map(|x| if SQUARES { x * x } else { x }));
@@ -97,18 +110,27 @@ fn add_columns<T: Copy, const SQUARES: bool>(
         lost = 0.0;
         for row in rows {
             for (sum, x) in sums.iter_mut().zip(load(row)) {
-                lost += if SQUARES { sum.add_square(1.0, x) } else { sum.add(x) };
+                lost += if SQUARES {
+                    sum.add_square(1.0, x)
+                } else {
+                    sum.add(x)
+                };
             }
         }
         return lost;
     }
-    sums.iter_mut().zip(next).for_each(|(sum, next)| *sum = next);
+    sums.iter_mut()
+        .zip(next)
+        .for_each(|(sum, next)| *sum = next);
     lost
 }
 
 /// The plain sums of up to `LANES` columns, if they hold whole numbers that add up without an error.
 #[inline(always)]
-fn add_counts<T: Copy>(rows: &[&[T]], load: &impl Fn(&[T]) -> [f64; LANES]) -> Option<[f64; LANES]> {
+fn add_counts<T: Copy>(
+    rows: &[&[T]],
+    load: &impl Fn(&[T]) -> [f64; LANES],
+) -> Option<[f64; LANES]> {
     /// Added to a number below 2⁵¹ and taken off again, it leaves a whole number as it was, and no other.
     const WHOLE: f64 = 3.0 * (1u64 << 51) as f64;
     /// A block of numbers up to here stays below 2⁵³.
@@ -152,10 +174,17 @@ impl BlockWords {
         let mut sigma = [0.0; LANES];
         for i in 0..LANES {
             sigma[i] =
-                f64::from_bits((largest[i].to_bits() & EXPONENT).max(f64::MIN_POSITIVE.to_bits())) * ROOM;
+                f64::from_bits((largest[i].to_bits() & EXPONENT).max(f64::MIN_POSITIVE.to_bits()))
+                    * ROOM;
         }
         let zero = [0.0; LANES];
-        Self { sigma, coarse: zero, fine: zero, rest: zero, lost: zero }
+        Self {
+            sigma,
+            coarse: zero,
+            fine: zero,
+            rest: zero,
+            lost: zero,
+        }
     }
 
     #[inline(always)]
@@ -230,7 +259,11 @@ mod tests {
         let mut lost = 0.0;
         for row in rows {
             for (sum, x) in sums.iter_mut().zip(row) {
-                lost += if squares { sum.add_square(1.0, *x) } else { sum.add(*x) };
+                lost += if squares {
+                    sum.add_square(1.0, *x)
+                } else {
+                    sum.add(*x)
+                };
             }
         }
         (sums, lost)
@@ -247,17 +280,22 @@ mod tests {
     }
 
     fn table(rows: usize, value: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
-        (0..rows).map(|i| (0..WIDTH).map(|j| value(i, j)).collect()).collect()
+        (0..rows)
+            .map(|i| (0..WIDTH).map(|j| value(i, j)).collect())
+            .collect()
     }
 
     #[test]
     fn what_can_be_exact_is_the_same_to_the_bit() {
         let wave = |i: usize, j: usize| ((i * 31 + j * 17) as f64).sin();
         let counts = table(1000, |i, j| ((i * j + i) % 7) as f64);
-        let singles = table(1000, |i, j| f64::from((wave(i, j) * 10f64.powi(j as i32 - 9)) as f32));
+        let singles = table(1000, |i, j| {
+            f64::from((wave(i, j) * 10f64.powi(j as i32 - 9)) as f32)
+        });
         // Small and large numbers in one column, so that blocks would lose something and sums do not.
-        let uneven =
-            table(1000, |i, j| f64::from(wave(i, j) as f32) * 2f64.powi(if i % 5 == 0 { 20 } else { -20 }));
+        let uneven = table(1000, |i, j| {
+            f64::from(wave(i, j) as f32) * 2f64.powi(if i % 5 == 0 { 20 } else { -20 })
+        });
         for rows in [counts, singles, uneven.clone()] {
             for squares in [false, true] {
                 let (sums, lost) = by_row(&rows, squares);
@@ -293,8 +331,15 @@ mod tests {
             let (sums, lost) = by_block(&wild, squares);
             let (expected, expected_lost) = by_row(&wild, squares);
             assert!(lost > 0.0 && expected_lost > 0.0);
-            let apart: f64 = sums.iter().zip(&expected).map(|(a, b)| a.minus(*b).value().abs()).sum();
-            assert!(apart <= lost + expected_lost, "{apart} {lost} {expected_lost}");
+            let apart: f64 = sums
+                .iter()
+                .zip(&expected)
+                .map(|(a, b)| a.minus(*b).value().abs())
+                .sum();
+            assert!(
+                apart <= lost + expected_lost,
+                "{apart} {lost} {expected_lost}"
+            );
             assert!(lost <= 64.0 * expected_lost, "{lost} {expected_lost}");
         }
     }
@@ -308,7 +353,10 @@ mod tests {
                 let (expected, expected_lost) = by_row(&rows, squares);
                 assert_eq!(lost > 0.0, expected_lost > 0.0, "{value} {squares}");
                 for (a, b) in sums.iter().zip(&expected) {
-                    assert!(a.minus(*b).value().abs() <= lost + expected_lost, "{value} {squares}");
+                    assert!(
+                        a.minus(*b).value().abs() <= lost + expected_lost,
+                        "{value} {squares}"
+                    );
                 }
             }
         }

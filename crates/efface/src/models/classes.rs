@@ -35,7 +35,11 @@ impl Classes {
 
     /// How many targets a row has: 1 for two classes, else one per class.
     pub fn outputs(&self) -> usize {
-        if self.names.len() == 2 { 1 } else { self.names.len() }
+        if self.names.len() == 2 {
+            1
+        } else {
+            self.names.len()
+        }
     }
 
     /// Appends the targets of a row of the class numbered `class`.

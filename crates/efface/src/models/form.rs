@@ -66,8 +66,11 @@ impl TableShape {
         };
         let factor = square * self.width as f64 / 3.0 * PRODUCT;
         // A stored factor is not made anew, and doubles the file.
-        let (request_factor, bytes) =
-            if Form::keeps_factor(self.width) { (0.0, 8.0 * square) } else { (factor, 4.0 * square) };
+        let (request_factor, bytes) = if Form::keeps_factor(self.width) {
+            (0.0, 8.0 * square)
+        } else {
+            (factor, 4.0 * square)
+        };
         let fit = sums + factor + FIT_SOLVES * square;
         fit + request_factor + REQUEST_SOLVES * square + 2.0 * bytes * BYTE
     }
@@ -80,11 +83,18 @@ impl TableShape {
         /// The most iterations that a penalty leaves, beside those of a table with many more rows than columns.
         const MOST_ITERATIONS: f64 = 9.0;
         let numbers = self.rows * self.entries;
-        let (number, bytes) = if self.dense { (DENSE, 8.0) } else { (SPARSE, 12.0) };
+        let (number, bytes) = if self.dense {
+            (DENSE, 8.0)
+        } else {
+            (SPARSE, 12.0)
+        };
         // Conjugate gradients take as many iterations as the root of the condition of A, here that of random columns.
         let share = (self.width as f64 / self.rows.max(1.0)).sqrt();
-        let root_condition =
-            if share < 1.0 { ((1.0 + share) / (1.0 - share)).min(MOST_ITERATIONS) } else { MOST_ITERATIONS };
+        let root_condition = if share < 1.0 {
+            ((1.0 + share) / (1.0 - share)).min(MOST_ITERATIONS)
+        } else {
+            MOST_ITERATIONS
+        };
         numbers * (self.outputs * number * (1.0 + 0.8 * root_condition) + bytes * BYTE)
     }
 }
@@ -115,7 +125,11 @@ impl Form {
         let passes_pay = table.width > ALWAYS_FACTORED
             && table.penalised
             && WORTH_OF_FACTOR * table.iterated() < table.factored();
-        if table.width > WIDEST || passes_pay { Form::Iterative } else { Form::Factor }
+        if table.width > WIDEST || passes_pay {
+            Form::Iterative
+        } else {
+            Form::Factor
+        }
     }
 }
 
@@ -125,7 +139,14 @@ mod tests {
 
     fn chosen(rows: f64, width: usize, entries: f64, penalised: bool) -> Form {
         let dense = entries == width as f64;
-        Form::Auto.resolve(TableShape { rows, width, entries, dense, outputs: 1.0, penalised })
+        Form::Auto.resolve(TableShape {
+            rows,
+            width,
+            entries,
+            dense,
+            outputs: 1.0,
+            penalised,
+        })
     }
 
     #[test]

@@ -50,7 +50,13 @@ impl LongSum {
     pub(crate) fn add_square(&mut self, w: f64, x: f64) -> f64 {
         let (square, rest) = two_product(x, x);
         let missing = underflow(square, x != 0.0) * w.abs();
-        self.add_product(w, square) + if rest == 0.0 { 0.0 } else { self.add_product(w, rest) } + missing
+        self.add_product(w, square)
+            + if rest == 0.0 {
+                0.0
+            } else {
+                self.add_product(w, rest)
+            }
+            + missing
     }
 
     /// Adds another sum; returns how much of it was lost.
@@ -76,7 +82,10 @@ impl LongSum {
     /// The product, to about 2⁻¹⁰² of itself.
     pub(crate) fn times(self, other: Self) -> Self {
         let (product, rest) = two_product(self.high, other.high);
-        let (high, low) = two_sum(product, rest + (self.high * other.low + self.low * other.high));
+        let (high, low) = two_sum(
+            product,
+            rest + (self.high * other.low + self.low * other.high),
+        );
         Self { high, low }
     }
 
@@ -84,7 +93,10 @@ impl LongSum {
     pub(crate) fn scale(&mut self, a: f64, b: f64) -> f64 {
         let ratio = a / b;
         let rest = (-ratio).mul_add(b, a) / b;
-        *self = self.times(Self { high: ratio, low: rest });
+        *self = self.times(Self {
+            high: ratio,
+            low: rest,
+        });
         self.high.abs() * SCALE_ROUNDING
     }
 
@@ -99,7 +111,10 @@ impl LongSum {
     /// The quotient rounded to f64.
     pub(crate) fn over(self, other: Self) -> f64 {
         let first = self.high / other.high;
-        let rest = self.minus(other.times(Self { high: first, low: 0.0 }));
+        let rest = self.minus(other.times(Self {
+            high: first,
+            low: 0.0,
+        }));
         first + rest.high / other.high
     }
 
@@ -111,7 +126,11 @@ impl LongSum {
 
 #[inline(always)]
 pub(super) fn underflow(product: f64, happened: bool) -> f64 {
-    if happened && product.abs() < TINY { f64::MIN_POSITIVE } else { 0.0 }
+    if happened && product.abs() < TINY {
+        f64::MIN_POSITIVE
+    } else {
+        0.0
+    }
 }
 
 /// Columns that are added side by side.
@@ -138,8 +157,16 @@ pub(crate) fn add_row(sums: &mut [LongSum], weight: f64, row: &[f64], squares: b
     reason = "lanes are counted, so that the compiler sees that they do not end early"
 )]
 #[inline(always)]
-fn add_abreast<const SQUARES: bool, const UNIT: bool>(sums: &mut [LongSum], w: f64, row: &[f64]) -> f64 {
-    let mut lanes = SumLanes { high: [0.0; LANES], low: [0.0; LANES], lost: [0.0; LANES] };
+fn add_abreast<const SQUARES: bool, const UNIT: bool>(
+    sums: &mut [LongSum],
+    w: f64,
+    row: &[f64],
+) -> f64 {
+    let mut lanes = SumLanes {
+        high: [0.0; LANES],
+        low: [0.0; LANES],
+        lost: [0.0; LANES],
+    };
     let (blocks, left) = sums.as_chunks_mut::<LANES>();
     let (values, last) = row.as_chunks::<LANES>();
     for (sums, values) in blocks.iter_mut().zip(values) {
@@ -148,12 +175,19 @@ fn add_abreast<const SQUARES: bool, const UNIT: bool>(sums: &mut [LongSum], w: f
         }
         lanes.put::<SQUARES, UNIT>(w, values);
         for i in 0..LANES {
-            sums[i] = LongSum { high: lanes.high[i], low: lanes.low[i] };
+            sums[i] = LongSum {
+                high: lanes.high[i],
+                low: lanes.low[i],
+            };
         }
     }
     let mut lost: f64 = lanes.lost.iter().sum();
     for (sum, x) in left.iter_mut().zip(last) {
-        lost += if SQUARES { sum.add_square(w, *x) } else { sum.add_product(w, *x) };
+        lost += if SQUARES {
+            sum.add_square(w, *x)
+        } else {
+            sum.add_product(w, *x)
+        };
     }
     lost
 }
@@ -244,7 +278,11 @@ pub(crate) fn check_size(view: &RowView<'_>) -> Result<()> {
 }
 
 fn too_large(name: &'static str, row: RowId, place: String) -> Error {
-    Error::Parameter { name, value: format!("too large (row {row}{place})"), range: "at most 1e60 in size" }
+    Error::Parameter {
+        name,
+        value: format!("too large (row {row}{place})"),
+        range: "at most 1e60 in size",
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +291,9 @@ mod tests {
 
     #[test]
     fn what_leaves_is_gone_to_the_bit() {
-        let values: Vec<f64> = (0..500).map(|i| f64::from((f64::from(i) * 0.731).sin() as f32)).collect();
+        let values: Vec<f64> = (0..500)
+            .map(|i| f64::from((f64::from(i) * 0.731).sin() as f32))
+            .collect();
         let sum = |values: &[f64]| {
             let mut s = LongSum::default();
             let mut lost = 0.0;
@@ -261,7 +301,9 @@ mod tests {
             (s, lost)
         };
         let (mut all, lost) = sum(&values);
-        values[..300].iter().for_each(|&x| assert_eq!(all.add_square(-1.0, x), 0.0));
+        values[..300]
+            .iter()
+            .for_each(|&x| assert_eq!(all.add_square(-1.0, x), 0.0));
         assert_eq!(lost, 0.0);
         assert_eq!(all, sum(&values[300..]).0);
     }
@@ -269,7 +311,9 @@ mod tests {
     #[test]
     fn columns_abreast_are_columns_one_by_one() {
         let row = |i: usize| {
-            (0..19).map(move |j| ((i * 31 + j * 17) as f64).sin() * 10f64.powi((i * 7 + j) as i32 % 40 - 20))
+            (0..19).map(move |j| {
+                ((i * 31 + j * 17) as f64).sin() * 10f64.powi((i * 7 + j) as i32 % 40 - 20)
+            })
         };
         for weight in [1.0, -1.0, 0.37] {
             for squares in [false, true] {
@@ -280,12 +324,18 @@ mod tests {
                 for i in 0..200 {
                     lost += add_row(&mut abreast, weight, &row(i).collect::<Vec<_>>(), squares);
                     for (sum, x) in single.iter_mut().zip(row(i)) {
-                        expected +=
-                            if squares { sum.add_square(weight, x) } else { sum.add_product(weight, x) };
+                        expected += if squares {
+                            sum.add_square(weight, x)
+                        } else {
+                            sum.add_product(weight, x)
+                        };
                     }
                 }
                 assert_eq!(abreast, single);
-                assert!((lost - expected).abs() <= 1e-12 * expected, "{lost} {expected}");
+                assert!(
+                    (lost - expected).abs() <= 1e-12 * expected,
+                    "{lost} {expected}"
+                );
                 assert!(expected > 0.0);
             }
         }
@@ -299,6 +349,16 @@ mod tests {
         assert!(sum.add(1e-40) > 0.0);
         sum.add(-1e40);
         assert_eq!(sum.value(), 1.0);
-        assert_eq!(LongSum { high: 1.0, low: 0.0 }.over(LongSum { high: 3.0, low: 0.0 }), 1.0 / 3.0);
+        assert_eq!(
+            LongSum {
+                high: 1.0,
+                low: 0.0
+            }
+            .over(LongSum {
+                high: 3.0,
+                low: 0.0
+            }),
+            1.0 / 3.0
+        );
     }
 }

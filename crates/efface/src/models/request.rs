@@ -11,7 +11,10 @@ pub(crate) fn check_gone(rows: &dyn RowStore, gone: &[RowId], width: usize) -> R
     check_width(rows.width(), width)?;
     rows.check(gone)?;
     if gone.len() >= rows.len() {
-        return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
+        return Err(Error::NothingLeft {
+            gone: gone.len(),
+            rows: rows.len(),
+        });
     }
     Ok(())
 }
@@ -28,7 +31,11 @@ pub(crate) fn check_new(rows: &dyn RowStore, new: &Rows, width: usize) -> Result
 }
 
 /// Checks rows that replace others, and lists their ids.
-pub(crate) fn check_corrected(rows: &dyn RowStore, corrected: &Rows, width: usize) -> Result<Vec<RowId>> {
+pub(crate) fn check_corrected(
+    rows: &dyn RowStore,
+    corrected: &Rows,
+    width: usize,
+) -> Result<Vec<RowId>> {
     check_width(corrected.width(), width)?;
     let ids: Vec<RowId> = corrected.ids().collect();
     rows.check(&ids)?;
@@ -37,7 +44,11 @@ pub(crate) fn check_corrected(rows: &dyn RowStore, corrected: &Rows, width: usiz
 
 /// Checks that rows are numbers: what a model of numbers asks of every row that it is given.
 pub(crate) fn check_numbers(rows: &dyn RowStore) -> Result<()> {
-    if rows.holds_word_ids() { Err(Error::RowsOfWordIds) } else { Ok(()) }
+    if rows.holds_word_ids() {
+        Err(Error::RowsOfWordIds)
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks that features are numbers, as many a row as the model has.
@@ -50,12 +61,28 @@ pub(crate) fn check_features(features: &Features, expected: usize) -> Result<()>
 
 /// Checks that rows are as wide as the model.
 pub(crate) fn check_width(found: usize, expected: usize) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(Error::Shape { what: "features", found, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Shape {
+            what: "features",
+            found,
+            expected,
+        })
+    }
 }
 
 /// Checks that rows have as many targets as those of the fit.
 pub(crate) fn check_outputs(found: usize, expected: usize) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(Error::Shape { what: "outputs", found, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Shape {
+            what: "outputs",
+            found,
+            expected,
+        })
+    }
 }
 
 /// Whether a row is not among `gone`.
@@ -66,7 +93,13 @@ pub(crate) fn stays(gone: &[RowId]) -> impl Fn(RowId) -> bool + use<> {
 
 /// The evidence of a model that was fitted anew, on rows that were all read: nothing kept was of use.
 pub(crate) fn from_scratch(evidence: Evidence, forgotten: usize, rows_read: usize) -> Evidence {
-    Evidence { forgotten, rows_read, refactored: true, precomputed: Vec::new(), ..evidence }
+    Evidence {
+        forgotten,
+        rows_read,
+        refactored: true,
+        precomputed: Vec::new(),
+        ..evidence
+    }
 }
 
 /// Brings bound and memory in an evidence up to date.
@@ -102,11 +135,18 @@ pub(crate) fn evidence(
         gradient_norm: None,
         convexity: 0.0,
         bound,
-        relative_bound: if bound == 0.0 { 0.0 } else { bound / norm.max(f64::MIN_POSITIVE) },
+        relative_bound: if bound == 0.0 {
+            0.0
+        } else {
+            bound / norm.max(f64::MIN_POSITIVE)
+        },
         bound_source: BoundSource::Carried,
         certificate: None,
         cleared: None,
-        precomputed: vec![Precomputed { what: what.into(), bytes }],
+        precomputed: vec![Precomputed {
+            what: what.into(),
+            bytes,
+        }],
         not_covered: Vec::new(),
         kept_beside: Vec::new(),
     }

@@ -10,5 +10,9 @@ pub(crate) fn number_in_words(value: f64) -> String {
 
 /// Whether a constant is fitted.
 pub(crate) fn constant_in_words(intercept: bool) -> &'static str {
-    if intercept { "with a constant" } else { "without a constant" }
+    if intercept {
+        "with a constant"
+    } else {
+        "without a constant"
+    }
 }

@@ -18,12 +18,17 @@ impl<'a> ChangedRows<'a> {
     /// The rows of `store` without `gone` ones, which are in it, and with `new` ones.
     #[must_use]
     pub fn new(store: &'a dyn RowStore, gone: &[RowId], new: Option<&'a Rows>) -> Self {
-        Self { store, gone: gone.iter().copied().collect(), new }
+        Self {
+            store,
+            gone: gone.iter().copied().collect(),
+            new,
+        }
     }
 
     /// The new rows whose ids are above `after`, and at most `last` where there is one.
     fn joining(&self, after: Option<RowId>, last: Option<RowId>) -> Option<Rows> {
-        let is_due = |id: RowId| after.is_none_or(|after| id > after) && last.is_none_or(|last| id <= last);
+        let is_due =
+            |id: RowId| after.is_none_or(|after| id > after) && last.is_none_or(|last| id <= last);
         let due = self.new?.filter(is_due);
         (!due.is_empty()).then_some(due)
     }

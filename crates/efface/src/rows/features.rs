@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::linalg::widest;
 
 /// A stored floating-point number: f32 or f64.
-pub trait Real: Copy + Default + PartialEq + Into<f64> + Send + Sync + std::fmt::Debug + 'static {
+pub trait Real:
+    Copy + Default + PartialEq + Into<f64> + Send + Sync + std::fmt::Debug + 'static
+{
     /// The nearest representable value.
     fn from_f64(value: f64) -> Self;
 }
@@ -26,7 +28,11 @@ impl Real for f64 {
 pub(crate) fn every<T: Real>(values: &[T], pass: impl Fn(f64) -> bool) -> bool {
     widest(
         #[inline(always)]
-        || values.chunks(1024).all(|part| part.iter().fold(true, |fine, x| fine & pass((*x).into()))),
+        || {
+            values
+                .chunks(1024)
+                .all(|part| part.iter().fold(true, |fine, x| fine & pass((*x).into())))
+        },
     )
 }
 
@@ -45,9 +51,18 @@ impl<T: Real> Dense<T> {
     pub fn new(values: Vec<T>, width: usize) -> Result<Self> {
         let rows = values.len().checked_div(width).unwrap_or(0);
         if rows * width != values.len() {
-            return Err(Error::Shape { what: "dense values", found: values.len(), expected: rows * width });
+            return Err(Error::Shape {
+                what: "dense values",
+                found: values.len(),
+                expected: rows * width,
+            });
         }
-        Ok(Self { values, width, rows, finite: false })
+        Ok(Self {
+            values,
+            width,
+            rows,
+            finite: false,
+        })
     }
 
     /// A table of a copy of `values`, which is made in `room`, whatever that held. Each number is looked at as it is copied.
@@ -67,7 +82,10 @@ impl<T: Real> Dense<T> {
                 finite
             },
         );
-        Ok(Self { finite, ..Self::new(room, width)? })
+        Ok(Self {
+            finite,
+            ..Self::new(room, width)?
+        })
     }
 
     fn is_finite(&self) -> bool {
@@ -92,17 +110,38 @@ pub struct Csr<T> {
 impl<T: Real> Csr<T> {
     /// A table of no rows, to be filled with [`push`](Self::push).
     pub fn new(width: usize) -> Self {
-        Self { starts: vec![0], columns: Vec::new(), values: Vec::new(), width }
+        Self {
+            starts: vec![0],
+            columns: Vec::new(),
+            values: Vec::new(),
+            width,
+        }
     }
 
     /// A table from its three arrays. Columns must ascend within each row.
-    pub fn from_parts(starts: Vec<usize>, columns: Vec<u32>, values: Vec<T>, width: usize) -> Result<Self> {
+    pub fn from_parts(
+        starts: Vec<usize>,
+        columns: Vec<u32>,
+        values: Vec<T>,
+        width: usize,
+    ) -> Result<Self> {
         if columns.len() != values.len() {
-            return Err(Error::Shape { what: "sparse values", found: values.len(), expected: columns.len() });
+            return Err(Error::Shape {
+                what: "sparse values",
+                found: values.len(),
+                expected: columns.len(),
+            });
         }
-        if starts.first() != Some(&0) || starts.last() != Some(&columns.len()) || !starts.is_sorted() {
+        if starts.first() != Some(&0)
+            || starts.last() != Some(&columns.len())
+            || !starts.is_sorted()
+        {
             let found = starts.last().copied().unwrap_or(0);
-            return Err(Error::Shape { what: "sparse row starts", found, expected: columns.len() });
+            return Err(Error::Shape {
+                what: "sparse row starts",
+                found,
+                expected: columns.len(),
+            });
         }
         for pair in starts.windows(2) {
             let row = &columns[pair[0]..pair[1]];
@@ -116,10 +155,19 @@ impl<T: Real> Csr<T> {
             if let Some(&last) = row.last()
                 && last as usize >= width
             {
-                return Err(Error::Shape { what: "sparse column", found: last as usize, expected: width });
+                return Err(Error::Shape {
+                    what: "sparse column",
+                    found: last as usize,
+                    expected: width,
+                });
             }
         }
-        Ok(Self { starts, columns, values, width })
+        Ok(Self {
+            starts,
+            columns,
+            values,
+            width,
+        })
     }
 
     /// Adds one row of (column, value) pairs with ascending columns.
@@ -134,10 +182,16 @@ impl<T: Real> Csr<T> {
         if let Some(&(last, _)) = entries.last()
             && last as usize >= self.width
         {
-            return Err(Error::Shape { what: "sparse column", found: last as usize, expected: self.width });
+            return Err(Error::Shape {
+                what: "sparse column",
+                found: last as usize,
+                expected: self.width,
+            });
         }
-        self.columns.extend(entries.iter().map(|&(column, _)| column));
-        self.values.extend(entries.iter().map(|&(_, value)| T::from_f64(value)));
+        self.columns
+            .extend(entries.iter().map(|&(column, _)| column));
+        self.values
+            .extend(entries.iter().map(|&(_, value)| T::from_f64(value)));
         self.starts.push(self.columns.len());
         Ok(())
     }
@@ -145,12 +199,17 @@ impl<T: Real> Csr<T> {
     /// Adds the rows of another table of the same width behind these.
     pub fn append(&mut self, more: &Self) -> Result<()> {
         if more.width != self.width {
-            return Err(Error::Shape { what: "sparse width", found: more.width, expected: self.width });
+            return Err(Error::Shape {
+                what: "sparse width",
+                found: more.width,
+                expected: self.width,
+            });
         }
         let before = self.columns.len();
         self.columns.extend_from_slice(&more.columns);
         self.values.extend_from_slice(&more.values);
-        self.starts.extend(more.starts[1..].iter().map(|start| before + start));
+        self.starts
+            .extend(more.starts[1..].iter().map(|start| before + start));
         Ok(())
     }
 
@@ -172,16 +231,28 @@ pub struct WordIds {
 impl WordIds {
     /// A table of no rows, to be filled with [`push`](Self::push). No row may have more than `longest` ids.
     pub fn new(longest: usize) -> Self {
-        Self { starts: vec![0], ids: Vec::new(), longest }
+        Self {
+            starts: vec![0],
+            ids: Vec::new(),
+            longest,
+        }
     }
 
     /// A table from its two arrays: where each row begins (and the last one ends), and the ids of all rows.
     pub fn from_parts(starts: Vec<usize>, ids: Vec<u32>, longest: usize) -> Result<Self> {
         if starts.first() != Some(&0) || starts.last() != Some(&ids.len()) || !starts.is_sorted() {
             let found = starts.last().copied().unwrap_or(0);
-            return Err(Error::Shape { what: "row starts of word ids", found, expected: ids.len() });
+            return Err(Error::Shape {
+                what: "row starts of word ids",
+                found,
+                expected: ids.len(),
+            });
         }
-        let table = Self { starts, ids, longest };
+        let table = Self {
+            starts,
+            ids,
+            longest,
+        };
         (0..table.rows()).try_for_each(|slot| table.check(table.row(slot)))?;
         Ok(table)
     }
@@ -200,7 +271,11 @@ impl WordIds {
 
     fn check(&self, ids: &[u32]) -> Result<()> {
         if ids.len() > self.longest {
-            return Err(Error::Shape { what: "word ids of a row", found: ids.len(), expected: self.longest });
+            return Err(Error::Shape {
+                what: "word ids of a row",
+                found: ids.len(),
+                expected: self.longest,
+            });
         }
         Ok(())
     }
@@ -289,7 +364,9 @@ impl<'a> RowRef<'a> {
         match *self {
             Self::Dense64(values) => values.len(),
             Self::Dense32(values) => values.len(),
-            Self::Sparse64(columns, _) | Self::Sparse32(columns, _) | Self::WordIds(columns) => columns.len(),
+            Self::Sparse64(columns, _) | Self::Sparse32(columns, _) | Self::WordIds(columns) => {
+                columns.len()
+            }
         }
     }
 
@@ -301,7 +378,10 @@ impl<'a> RowRef<'a> {
             Self::Dense64(v) => v.iter().enumerate().for_each(|(j, &x)| see(j, x)),
             Self::Dense32(v) => v.iter().enumerate().for_each(|(j, &x)| see(j, x.into())),
             Self::Sparse64(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x)),
-            Self::Sparse32(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x.into())),
+            Self::Sparse32(c, v) => c
+                .iter()
+                .zip(v)
+                .for_each(|(&j, &x)| see(j as usize, x.into())),
             Self::WordIds(_) => {}
         }
     }
@@ -475,8 +555,18 @@ impl Features {
     /// A table of no rows, of the kind of one row.
     pub(super) fn empty_for(row: RowRef<'_>, width: usize) -> Self {
         match row {
-            RowRef::Dense64(_) => Self::Dense64(Dense { values: Vec::new(), width, rows: 0, finite: false }),
-            RowRef::Dense32(_) => Self::Dense32(Dense { values: Vec::new(), width, rows: 0, finite: false }),
+            RowRef::Dense64(_) => Self::Dense64(Dense {
+                values: Vec::new(),
+                width,
+                rows: 0,
+                finite: false,
+            }),
+            RowRef::Dense32(_) => Self::Dense32(Dense {
+                values: Vec::new(),
+                width,
+                rows: 0,
+                finite: false,
+            }),
             RowRef::Sparse64(..) => Self::Sparse64(Csr::new(width)),
             RowRef::Sparse32(..) => Self::Sparse32(Csr::new(width)),
             RowRef::WordIds(_) => Self::WordIds(WordIds::new(width)),
@@ -532,15 +622,31 @@ mod tests {
         let copied = Dense::copied(&values, room, 3).unwrap();
         assert!(copied.finite);
         assert_eq!(copied.values, values);
-        assert!(Dense::copied(&values, Vec::new(), 7).is_err(), "no whole number of rows");
+        assert!(
+            Dense::copied(&values, Vec::new(), 7).is_err(),
+            "no whole number of rows"
+        );
         for bad in [f64::NAN, f64::INFINITY] {
             let mut spoilt = values.clone();
             spoilt[2999] = bad;
             let table = Dense::copied(&spoilt, Vec::new(), 3).unwrap();
             let refused = Rows::new(table, vec![0.0; 1000], 1);
-            assert!(matches!(refused, Err(Error::NotFinite { row: RowId(999), .. })));
+            assert!(matches!(
+                refused,
+                Err(Error::NotFinite {
+                    row: RowId(999),
+                    ..
+                })
+            ));
         }
         let single: Vec<f32> = vec![1.0, f32::NAN];
-        assert!(Rows::new(Dense::copied(&single, Vec::new(), 1).unwrap(), vec![0.0; 2], 1).is_err());
+        assert!(
+            Rows::new(
+                Dense::copied(&single, Vec::new(), 1).unwrap(),
+                vec![0.0; 2],
+                1
+            )
+            .is_err()
+        );
     }
 }

@@ -24,13 +24,20 @@ impl RowIndex {
                 return Err(Error::DuplicateRow(id));
             }
         }
-        Ok(Self { ids, table: Some(table) })
+        Ok(Self {
+            ids,
+            table: Some(table),
+        })
     }
 
     /// For ids known to be distinct.
     pub(crate) fn of_distinct(ids: Vec<RowId>) -> Self {
-        let table =
-            (!ids.is_sorted()).then(|| ids.iter().enumerate().map(|(slot, &id)| (id, slot)).collect());
+        let table = (!ids.is_sorted()).then(|| {
+            ids.iter()
+                .enumerate()
+                .map(|(slot, &id)| (id, slot))
+                .collect()
+        });
         Self { ids, table }
     }
 
@@ -40,7 +47,13 @@ impl RowIndex {
         }
         let slot = self.ids.len();
         if self.table.is_none() && self.ids.last().is_some_and(|last| *last > id) {
-            self.table = Some(self.ids.iter().enumerate().map(|(slot, &id)| (id, slot)).collect());
+            self.table = Some(
+                self.ids
+                    .iter()
+                    .enumerate()
+                    .map(|(slot, &id)| (id, slot))
+                    .collect(),
+            );
         }
         if let Some(table) = &mut self.table {
             table.insert(id, slot);
@@ -55,7 +68,10 @@ impl RowIndex {
             None => {
                 // Ids without gaps are the commonest case: there, an id less the first one is its slot.
                 let guess = id.0.wrapping_sub(self.ids.first()?.0);
-                match usize::try_from(guess).ok().and_then(|guess| self.ids.get(guess)) {
+                match usize::try_from(guess)
+                    .ok()
+                    .and_then(|guess| self.ids.get(guess))
+                {
                     Some(&there) if there == id => Some(guess as usize),
                     _ => self.ids.binary_search(&id).ok(),
                 }

@@ -56,21 +56,41 @@ impl Rows {
         let features = features.into();
         let n = features.rows();
         if outputs == 0 {
-            return Err(Error::Parameter { name: "outputs", value: "0".into(), range: "at least 1" });
+            return Err(Error::Parameter {
+                name: "outputs",
+                value: "0".into(),
+                range: "at least 1",
+            });
         }
         if ids.len() != n {
-            return Err(Error::Shape { what: "row ids", found: ids.len(), expected: n });
+            return Err(Error::Shape {
+                what: "row ids",
+                found: ids.len(),
+                expected: n,
+            });
         }
         let expected = n.saturating_mul(outputs);
         if targets.len() != expected {
-            return Err(Error::Shape { what: "targets", found: targets.len(), expected });
+            return Err(Error::Shape {
+                what: "targets",
+                found: targets.len(),
+                expected,
+            });
         }
         if let Some(at) = targets.iter().position(|v| !v.is_finite()) {
             let place = format!("target {}", at % outputs);
-            return Err(Error::NotFinite { row: ids[at / outputs], place, value: targets[at] });
+            return Err(Error::NotFinite {
+                row: ids[at / outputs],
+                place,
+                value: targets[at],
+            });
         }
         if let Some((slot, column, value)) = features.first_not_finite() {
-            return Err(Error::NotFinite { row: ids[slot], place: format!("column {column}"), value });
+            return Err(Error::NotFinite {
+                row: ids[slot],
+                place: format!("column {column}"),
+                value,
+            });
         }
         Ok(Self {
             index: RowIndex::new(ids)?,
@@ -88,16 +108,28 @@ impl Rows {
     /// Gives every row a weight: 0 counts for nothing, 2 counts twice.
     pub fn weighted(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.alive.len() {
-            return Err(Error::Shape { what: "weights", found: weights.len(), expected: self.alive.len() });
+            return Err(Error::Shape {
+                what: "weights",
+                found: weights.len(),
+                expected: self.alive.len(),
+            });
         }
         for (slot, &value) in weights.iter().enumerate() {
             let row = self.index.id(slot);
             if !value.is_finite() {
-                return Err(Error::NotFinite { row, place: "weight".into(), value });
+                return Err(Error::NotFinite {
+                    row,
+                    place: "weight".into(),
+                    value,
+                });
             }
             if value < 0.0 {
                 let value = format!("{value} (row {row})");
-                return Err(Error::Parameter { name: "weight", value, range: "0 or more" });
+                return Err(Error::Parameter {
+                    name: "weight",
+                    value,
+                    range: "0 or more",
+                });
             }
         }
         self.weights = Some(weights);
@@ -108,7 +140,10 @@ impl Rows {
     pub fn weighted_by(self, factor: impl Fn(&[f64]) -> f64) -> Result<Self> {
         let own = |slot: usize| self.weights.as_ref().map_or(1.0, |weights| weights[slot]);
         let targets = self.targets.chunks_exact(self.outputs);
-        let weights = targets.enumerate().map(|(slot, targets)| own(slot) * factor(targets)).collect();
+        let weights = targets
+            .enumerate()
+            .map(|(slot, targets)| own(slot) * factor(targets))
+            .collect();
         self.weighted(weights)
     }
 
@@ -146,7 +181,9 @@ impl Rows {
 
     /// The rows present in some of the places, so that several threads can share the work.
     pub fn window(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = RowView<'_>> + '_ {
-        slots.filter(|&slot| self.alive[slot]).map(|slot| self.view(slot))
+        slots
+            .filter(|&slot| self.alive[slot])
+            .map(|slot| self.view(slot))
     }
 
     /// One row, if it is here.
@@ -165,7 +202,10 @@ impl Rows {
 
     /// Copies the rows that `keep` accepts, with their ids and weights.
     pub fn filter(&self, keep: impl Fn(RowId) -> bool) -> Self {
-        let slots: Vec<usize> = self.slots().filter(|&slot| keep(self.index.id(slot))).collect();
+        let slots: Vec<usize> = self
+            .slots()
+            .filter(|&slot| keep(self.index.id(slot)))
+            .collect();
         self.gather(&slots)
     }
 
@@ -173,9 +213,15 @@ impl Rows {
     pub fn with_features(&self, features: impl Into<Features>) -> Result<Self> {
         let slots: Vec<usize> = self.slots().collect();
         let ids = slots.iter().map(|&slot| self.index.id(slot)).collect();
-        let targets = self.iter().flat_map(|row| row.targets.iter().copied()).collect();
+        let targets = self
+            .iter()
+            .flat_map(|row| row.targets.iter().copied())
+            .collect();
         let mut rows = Self::with_ids(ids, features, targets, self.outputs)?;
-        rows.weights = self.weights.as_ref().map(|weights| slots.iter().map(|&slot| weights[slot]).collect());
+        rows.weights = self
+            .weights
+            .as_ref()
+            .map(|weights| slots.iter().map(|&slot| weights[slot]).collect());
         rows.stop.clone_from(&self.stop);
         rows.gram_engine.clone_from(&self.gram_engine);
         Ok(rows)
@@ -194,8 +240,15 @@ impl Rows {
         })?;
         let features = features.ok_or(Error::NoRows)?;
         let rows = Self::with_ids(ids.to_vec(), features, targets, store.outputs())?;
-        let rows = if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? };
-        Ok(Self { stop: store.stop().cloned(), ..rows })
+        let rows = if weights.iter().all(|weight| *weight == 1.0) {
+            rows
+        } else {
+            rows.weighted(weights)?
+        };
+        Ok(Self {
+            stop: store.stop().cloned(),
+            ..rows
+        })
     }
 
     /// These rows as `keeper` would keep them: rounded where it keeps single precision. What a model learns and what
@@ -224,10 +277,18 @@ impl Rows {
     pub fn append(&mut self, more: &Rows) -> Result<()> {
         self.features.check_joined_by(&more.features)?;
         if more.width() != self.width() {
-            return Err(Error::Shape { what: "features", found: more.width(), expected: self.width() });
+            return Err(Error::Shape {
+                what: "features",
+                found: more.width(),
+                expected: self.width(),
+            });
         }
         if more.outputs != self.outputs {
-            return Err(Error::Shape { what: "outputs", found: more.outputs, expected: self.outputs });
+            return Err(Error::Shape {
+                what: "outputs",
+                found: more.outputs,
+                expected: self.outputs,
+            });
         }
         if let Some(id) = more.ids().find(|&id| self.slot(id).is_some()) {
             return Err(Error::DuplicateRow(id));
@@ -288,7 +349,8 @@ impl Rows {
         let mut targets = Vec::with_capacity(slots.len() * self.outputs);
         for &slot in slots {
             features.push(self.features.row(slot));
-            targets.extend_from_slice(&self.targets[slot * self.outputs..(slot + 1) * self.outputs]);
+            targets
+                .extend_from_slice(&self.targets[slot * self.outputs..(slot + 1) * self.outputs]);
         }
         Self {
             index: RowIndex::of_distinct(slots.iter().map(|&slot| self.index.id(slot)).collect()),
@@ -297,14 +359,21 @@ impl Rows {
             features,
             targets,
             outputs: self.outputs,
-            weights: self.weights.as_ref().map(|w| slots.iter().map(|&slot| w[slot]).collect()),
+            weights: self
+                .weights
+                .as_ref()
+                .map(|w| slots.iter().map(|&slot| w[slot]).collect()),
             stop: self.stop.clone(),
             gram_engine: self.gram_engine.clone(),
         }
     }
 
     fn slots(&self) -> impl Iterator<Item = usize> + '_ {
-        self.alive.iter().enumerate().filter(|(_, alive)| **alive).map(|(slot, _)| slot)
+        self.alive
+            .iter()
+            .enumerate()
+            .filter(|(_, alive)| **alive)
+            .map(|(slot, _)| slot)
     }
 
     fn slot(&self, id: RowId) -> Option<usize> {
@@ -322,7 +391,9 @@ impl Rows {
 
     fn request(&self, ids: &[RowId]) -> Result<Vec<usize>> {
         store::check_distinct(ids)?;
-        ids.iter().map(|&id| self.slot(id).ok_or(Error::UnknownRow(id))).collect()
+        ids.iter()
+            .map(|&id| self.slot(id).ok_or(Error::UnknownRow(id)))
+            .collect()
     }
 }
 
@@ -375,7 +446,13 @@ mod tests {
 
     fn three() -> Rows {
         let x = Dense::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
-        Rows::with_ids(vec![RowId(7), RowId(3), RowId(9)], x, vec![1.0, 2.0, 3.0], 1).unwrap()
+        Rows::with_ids(
+            vec![RowId(7), RowId(3), RowId(9)],
+            x,
+            vec![1.0, 2.0, 3.0],
+            1,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -412,7 +489,10 @@ mod tests {
         assert_eq!((value(&kept), value(&all)), (rounded, rounded));
         assert_eq!(value(&tenth.as_kept_by(&three()).unwrap()), 0.1);
         let error = new(1e200).as_kept_by(&single).unwrap_err();
-        assert!(error.to_string().starts_with("row 8, column 0 is inf"), "{error}");
+        assert!(
+            error.to_string().starts_with("row 8, column 0 is inf"),
+            "{error}"
+        );
     }
 
     fn texts(rows: &[&[u32]]) -> Rows {
@@ -424,8 +504,18 @@ mod tests {
     #[test]
     fn word_ids_keep_their_values_their_order_and_their_length() {
         let mut rows = texts(&[&[0, u32::MAX, 0], &[], &[31337], &[u32::MAX]]);
-        let ids = |rows: &Rows, id| rows.get(RowId(id)).unwrap().features.word_ids().unwrap().to_vec();
-        assert_eq!((ids(&rows, 0), ids(&rows, 1)), (vec![0, u32::MAX, 0], vec![]));
+        let ids = |rows: &Rows, id| {
+            rows.get(RowId(id))
+                .unwrap()
+                .features
+                .word_ids()
+                .unwrap()
+                .to_vec()
+        };
+        assert_eq!(
+            (ids(&rows, 0), ids(&rows, 1)),
+            (vec![0, u32::MAX, 0], vec![])
+        );
         assert_eq!(rows.width(), 3);
         assert!(rows.holds_word_ids() && !rows.is_sparse());
         let gathered = Rows::read(&rows, &[RowId(3), RowId(0)]).unwrap();
@@ -442,19 +532,37 @@ mod tests {
     #[test]
     fn word_ids_and_numbers_do_not_mix() {
         let words = texts(&[&[1, 2]]).filter(|_| true);
-        let numbers =
-            Rows::with_ids(vec![RowId(5)], Dense::new(vec![1.0; 3], 3).unwrap(), vec![1.0], 1).unwrap();
+        let numbers = Rows::with_ids(
+            vec![RowId(5)],
+            Dense::new(vec![1.0; 3], 3).unwrap(),
+            vec![1.0],
+            1,
+        )
+        .unwrap();
         assert_eq!(words.clone().append(&numbers), Err(Error::RowsOfNumbers));
         assert_eq!(numbers.clone().append(&words), Err(Error::RowsOfWordIds));
-        assert_eq!(words.as_kept_by(&numbers).unwrap_err(), Error::RowsOfWordIds);
-        assert_eq!(numbers.get(RowId(5)).unwrap().features.word_ids(), Err(Error::RowsOfNumbers));
+        assert_eq!(
+            words.as_kept_by(&numbers).unwrap_err(),
+            Error::RowsOfWordIds
+        );
+        assert_eq!(
+            numbers.get(RowId(5)).unwrap().features.word_ids(),
+            Err(Error::RowsOfNumbers)
+        );
     }
 
     #[test]
     fn word_ids_beyond_the_longest_row_are_refused() {
-        let expected = Error::Shape { what: "word ids of a row", found: 2, expected: 1 };
+        let expected = Error::Shape {
+            what: "word ids of a row",
+            found: 2,
+            expected: 1,
+        };
         assert_eq!(WordIds::new(1).push(&[4, 4]), Err(expected.clone()));
-        assert_eq!(WordIds::from_parts(vec![0, 0, 2], vec![4, 4], 1), Err(expected));
+        assert_eq!(
+            WordIds::from_parts(vec![0, 0, 2], vec![4, 4], 1),
+            Err(expected)
+        );
         assert!(WordIds::from_parts(vec![0, 2, 1], vec![4], 3).is_err());
         assert!(WordIds::from_parts(vec![0, 1, 1], vec![4], 3).is_ok());
     }
@@ -462,8 +570,14 @@ mod tests {
     #[test]
     fn a_bad_request_changes_nothing() {
         let mut rows = three();
-        assert_eq!(rows.remove(&[RowId(7), RowId(7)]), Err(Error::DuplicateRow(RowId(7))));
-        assert_eq!(rows.remove(&[RowId(7), RowId(8)]), Err(Error::UnknownRow(RowId(8))));
+        assert_eq!(
+            rows.remove(&[RowId(7), RowId(7)]),
+            Err(Error::DuplicateRow(RowId(7)))
+        );
+        assert_eq!(
+            rows.remove(&[RowId(7), RowId(8)]),
+            Err(Error::UnknownRow(RowId(8)))
+        );
         assert_eq!(rows.len(), 3);
     }
 
@@ -471,7 +585,10 @@ mod tests {
     fn bad_values_are_named() {
         let x = Dense::new(vec![1.0, f64::NAN], 1).unwrap();
         let error = Rows::new(x, vec![0.0, 0.0], 1).unwrap_err();
-        assert_eq!(error.to_string(), "row 1, column 0 is NaN; every value must be finite");
+        assert_eq!(
+            error.to_string(),
+            "row 1, column 0 is NaN; every value must be finite"
+        );
         let error = three().weighted(vec![1.0, -2.0, 1.0]).unwrap_err();
         assert!(error.to_string().contains("-2 (row 3)"), "{error}");
         let x = Dense::new(vec![1.0f32, 2.0], 1).unwrap();

@@ -48,13 +48,20 @@ impl Stop {
 
     /// An error once the work was asked to stop.
     pub fn go_on(&self) -> Result<()> {
-        if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
+        if self.is_stopped() {
+            Err(Error::Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     /// How far the work has come.
     pub fn progress(&self) -> WorkShare {
         let share = f64::from_bits(self.0.share.load(Ordering::Relaxed));
-        WorkShare { passes: self.0.passes.load(Ordering::Relaxed), share }
+        WorkShare {
+            passes: self.0.passes.load(Ordering::Relaxed),
+            share,
+        }
     }
 
     /// So many passes were made, and training has brought its gradient from `first` down to `now` where it ends at `goal`. Newton's and

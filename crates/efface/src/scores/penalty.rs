@@ -33,7 +33,9 @@ impl PenaltyChoice {
     /// Whether the choice is the first or the last candidate, so that a better one may lie beyond.
     pub fn is_at_the_end(&self) -> bool {
         let ends = [self.tried.first(), self.tried.last()];
-        ends.into_iter().flatten().any(|(lambda, _)| *lambda == self.lambda)
+        ends.into_iter()
+            .flatten()
+            .any(|(lambda, _)| *lambda == self.lambda)
     }
 }
 
@@ -60,7 +62,11 @@ pub fn choose_penalty(
     for lambda in PENALTY_CANDIDATES {
         let Some(candidate) = recipe.with_penalty(lambda) else {
             let value = "auto".into();
-            return Err(Error::Parameter { name: "lambda", value, range: "a model with a penalty" });
+            return Err(Error::Parameter {
+                name: "lambda",
+                value,
+                range: "a model with a penalty",
+            });
         };
         rows.go_on()?;
         let judged = judge(&candidate, rows, classes);
@@ -81,9 +87,19 @@ pub fn choose_penalty(
             best = Some((found.mean, candidate));
         }
     }
-    let Some((_, chosen)) = best else { return Err(failure.unwrap_or(Error::NoRows)) };
+    let Some((_, chosen)) = best else {
+        return Err(failure.unwrap_or(Error::NoRows));
+    };
     let lambda = chosen.describe().lambda.unwrap_or(1.0);
-    Ok((chosen, PenaltyChoice { lambda, folds, measure: measure.into(), tried }))
+    Ok((
+        chosen,
+        PenaltyChoice {
+            lambda,
+            folds,
+            measure: measure.into(),
+            tried,
+        },
+    ))
 }
 
 /// The mean loss of a candidate on rows that it did not see.
@@ -96,12 +112,20 @@ struct JudgedPenalty {
 fn judge(recipe: &Recipe, rows: &Rows, classes: Option<&Classes>) -> Result<JudgedPenalty> {
     // Leave-one-out needs the curvature of the whole model; only ridge has it, and then it is one fit.
     if recipe.has_leave_one_out()
-        && let Some(left_out) = recipe.fit(rows)?.leave_one_out(rows).filter(|left_out| !left_out.is_empty())
+        && let Some(left_out) = recipe
+            .fit(rows)?
+            .leave_one_out(rows)
+            .filter(|left_out| !left_out.is_empty())
     {
         let mut sum = 0.0;
         for row in &left_out {
             let view = rows.get(row.id).ok_or(Error::UnknownRow(row.id))?;
-            sum += row.answers.iter().zip(view.targets).map(|(a, y)| (a - y).powi(2)).sum::<f64>();
+            sum += row
+                .answers
+                .iter()
+                .zip(view.targets)
+                .map(|(a, y)| (a - y).powi(2))
+                .sum::<f64>();
         }
         return Ok(JudgedPenalty {
             mean: sum / left_out.len() as f64,
@@ -123,10 +147,18 @@ fn judge(recipe: &Recipe, rows: &Rows, classes: Option<&Classes>) -> Result<Judg
         measure = of;
         sum += loss * unseen.len() as f64;
     }
-    Ok(JudgedPenalty { mean: sum / rows.len() as f64, folds: Some(FOLDS), measure })
+    Ok(JudgedPenalty {
+        mean: sum / rows.len() as f64,
+        folds: Some(FOLDS),
+        measure,
+    })
 }
 
-fn fold_loss(model: &Model, unseen: &Rows, classes: Option<&Classes>) -> Result<(f64, &'static str)> {
+fn fold_loss(
+    model: &Model,
+    unseen: &Rows,
+    classes: Option<&Classes>,
+) -> Result<(f64, &'static str)> {
     let scores = model.predict(&unseen.table())?;
     let names = vec![String::new(); unseen.outputs()];
     let mut tally = match classes {
@@ -135,11 +167,20 @@ fn fold_loss(model: &Model, unseen: &Rows, classes: Option<&Classes>) -> Result<
     };
     let mut squares = 0.0;
     for (slot, row) in unseen.iter().enumerate() {
-        let line: Vec<f64> = (0..scores.ncols()).map(|output| scores[(slot, output)]).collect();
-        squares += line.iter().zip(row.targets).map(|(s, y)| (s - y).powi(2)).sum::<f64>();
+        let line: Vec<f64> = (0..scores.ncols())
+            .map(|output| scores[(slot, output)])
+            .collect();
+        squares += line
+            .iter()
+            .zip(row.targets)
+            .map(|(s, y)| (s - y).powi(2))
+            .sum::<f64>();
         tally.push(&line, row.targets);
     }
-    let log_loss = tally.finish().and_then(|found| found.classes).and_then(|classes| classes.log_loss);
+    let log_loss = tally
+        .finish()
+        .and_then(|found| found.classes)
+        .and_then(|classes| classes.log_loss);
     Ok(match log_loss {
         Some(loss) => (loss, "log-loss"),
         None => (squares / unseen.len() as f64, "squared error"),

@@ -77,10 +77,16 @@ impl QualityScores {
             if let (Some(loss), Some(baseline)) = (classes.log_loss, classes.baseline_log_loss)
                 && loss > baseline
             {
-                found.push(format!("log-loss {loss:.4}, above {baseline:.4} of the classes' shares"));
+                found.push(format!(
+                    "log-loss {loss:.4}, above {baseline:.4} of the classes' shares"
+                ));
             }
         }
-        for output in self.numbers.iter().filter(|output| output.rmse > output.baseline_rmse) {
+        for output in self
+            .numbers
+            .iter()
+            .filter(|output| output.rmse > output.baseline_rmse)
+        {
             found.push(format!(
                 "RMSE {:.4} of `{}`, above {:.4} of always answering the mean",
                 output.rmse, output.name, output.baseline_rmse
@@ -93,7 +99,10 @@ impl QualityScores {
     /// folds that know it. None without folds.
     pub fn mean_of(folds: &[Self]) -> Option<Self> {
         let first = folds.first()?;
-        let classes: Vec<&ClassQuality> = folds.iter().filter_map(|fold| fold.classes.as_ref()).collect();
+        let classes: Vec<&ClassQuality> = folds
+            .iter()
+            .filter_map(|fold| fold.classes.as_ref())
+            .collect();
         let mut numbers = first.numbers.clone();
         for (at, output) in numbers.iter_mut().enumerate() {
             let same = || folds.iter().filter_map(|fold| fold.numbers.get(at));
@@ -122,7 +131,12 @@ impl ClassQuality {
             }
         }
         let per_class = names.into_iter().map(|name| {
-            let same = || folds.iter().flat_map(|fold| &fold.per_class).filter(move |one| one.name == name);
+            let same = || {
+                folds
+                    .iter()
+                    .flat_map(|fold| &fold.per_class)
+                    .filter(move |one| one.name == name)
+            };
             OneClassQuality {
                 name: name.to_owned(),
                 rows: same().map(|one| one.rows).sum(),
@@ -156,5 +170,6 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// The mean of values that are all there.
 fn every(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let all: Option<Vec<f64>> = values.collect();
-    all.filter(|all| !all.is_empty()).map(|all| mean(all.into_iter()))
+    all.filter(|all| !all.is_empty())
+        .map(|all| mean(all.into_iter()))
 }

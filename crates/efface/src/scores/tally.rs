@@ -17,8 +17,19 @@ pub fn probabilities(kind: ScoreKind, scores: &[f64]) -> Option<Vec<f64>> {
             // 1 / (1 + e^{−s}), from the side on which nothing overflows.
             let small = (-score.abs()).exp();
             let rare = small / (1.0 + small);
-            let second = if *score < 0.0 { rare } else { 1.0 / (1.0 + small) };
-            Some(vec![if *score < 0.0 { 1.0 / (1.0 + small) } else { rare }, second])
+            let second = if *score < 0.0 {
+                rare
+            } else {
+                1.0 / (1.0 + small)
+            };
+            Some(vec![
+                if *score < 0.0 {
+                    1.0 / (1.0 + small)
+                } else {
+                    rare
+                },
+                second,
+            ])
         }
         (ScoreKind::LogOdds | ScoreKind::LogLikelihoods, _) => {
             let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -83,13 +94,28 @@ impl ScoreTally {
             owners: Vec::new(),
             too_many: false,
         };
-        Self { kind, goal: TallyGoal::Classes(tally), rows: 0, unknown: 0 }
+        Self {
+            kind,
+            goal: TallyGoal::Classes(tally),
+            rows: 0,
+            unknown: 0,
+        }
     }
 
     /// For a model of numbers, by the names of its outputs.
     pub fn numbers(kind: ScoreKind, outputs: &[String]) -> Self {
-        let empty = |name: &String| NumberTally { name: name.clone(), errors: 0.0, mean: 0.0, spread: 0.0 };
-        Self { kind, goal: TallyGoal::Numbers(outputs.iter().map(empty).collect()), rows: 0, unknown: 0 }
+        let empty = |name: &String| NumberTally {
+            name: name.clone(),
+            errors: 0.0,
+            mean: 0.0,
+            spread: 0.0,
+        };
+        Self {
+            kind,
+            goal: TallyGoal::Numbers(outputs.iter().map(empty).collect()),
+            rows: 0,
+            unknown: 0,
+        }
     }
 
     /// Rows counted so far.
@@ -101,7 +127,9 @@ impl ScoreTally {
     pub fn push(&mut self, scores: &[f64], targets: &[f64]) {
         self.rows += 1;
         match &mut self.goal {
-            TallyGoal::Classes(tally) => tally.push(self.kind, scores, tally.classes.decide(targets)),
+            TallyGoal::Classes(tally) => {
+                tally.push(self.kind, scores, tally.classes.decide(targets))
+            }
             TallyGoal::Numbers(outputs) => {
                 for ((output, score), target) in outputs.iter_mut().zip(scores).zip(targets) {
                     output.errors += (score - target).powi(2);
@@ -127,12 +155,25 @@ impl ScoreTally {
         if self.rows == 0 {
             return None;
         }
-        let Self { rows, unknown, goal, .. } = self;
-        let mut found = QualityScores { rows, unknown_classes: unknown, classes: None, numbers: Vec::new() };
+        let Self {
+            rows,
+            unknown,
+            goal,
+            ..
+        } = self;
+        let mut found = QualityScores {
+            rows,
+            unknown_classes: unknown,
+            classes: None,
+            numbers: Vec::new(),
+        };
         match goal {
             TallyGoal::Classes(tally) => found.classes = Some(tally.finish(rows, rows - unknown)),
             TallyGoal::Numbers(outputs) => {
-                found.numbers = outputs.into_iter().map(|output| output.finish(rows as f64)).collect();
+                found.numbers = outputs
+                    .into_iter()
+                    .map(|output| output.finish(rows as f64))
+                    .collect();
             }
         }
         Some(found)
@@ -160,7 +201,11 @@ impl AnswerTally {
         let shares = probabilities(kind, scores);
         self.loss = match (&shares, self.loss) {
             (Some(shares), Some(sum)) => {
-                let own = shares.get(own).copied().unwrap_or(0.0).clamp(LEAST_PROBABILITY, 1.0);
+                let own = shares
+                    .get(own)
+                    .copied()
+                    .unwrap_or(0.0)
+                    .clamp(LEAST_PROBABILITY, 1.0);
                 Some(sum - own.ln())
             }
             _ => None,
@@ -193,7 +238,10 @@ impl AnswerTally {
             let class = if classes == 2 { 1 } else { curve as u32 };
             ranked.clear();
             let own = self.ranks.iter().skip(curve).step_by(width);
-            ranked.extend(own.zip(&self.owners).map(|(rank, owner)| (*rank, *owner == class)));
+            ranked.extend(
+                own.zip(&self.owners)
+                    .map(|(rank, owner)| (*rank, *owner == class)),
+            );
             areas.extend(area_under_curve(&mut ranked));
         }
         (!areas.is_empty()).then(|| areas.iter().sum::<f64>() / areas.len() as f64)
@@ -201,8 +249,21 @@ impl AnswerTally {
 
     fn finish(self, rows: usize, known: usize) -> ClassQuality {
         let auc = self.auc();
-        let Self { classes, truth, answers, hits, loss, .. } = self;
-        let share = |part: usize, whole: usize| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let Self {
+            classes,
+            truth,
+            answers,
+            hits,
+            loss,
+            ..
+        } = self;
+        let share = |part: usize, whole: usize| {
+            if whole == 0 {
+                0.0
+            } else {
+                part as f64 / whole as f64
+            }
+        };
         let per_class: Vec<OneClassQuality> = classes
             .names()
             .iter()
@@ -220,7 +281,10 @@ impl AnswerTally {
             .map(|class| per_class[class].f1)
             .collect();
         let entropy = || {
-            let shares = truth.iter().filter(|count| **count > 0).map(|count| share(*count, known));
+            let shares = truth
+                .iter()
+                .filter(|count| **count > 0)
+                .map(|count| share(*count, known));
             -shares.map(|share| share * share.ln()).sum::<f64>()
         };
         let log_loss = loss.filter(|_| known > 0).map(|sum| sum / known as f64);

@@ -28,13 +28,23 @@ impl LinearStatistics {
             out.extend(name.as_bytes());
         }
         out.extend(self.rows.to_le_bytes());
-        self.support.iter().for_each(|count| out.extend(count.to_le_bytes()));
-        let mut numbers = |values: &[f64]| values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+        self.support
+            .iter()
+            .for_each(|count| out.extend(count.to_le_bytes()));
+        let mut numbers = |values: &[f64]| {
+            values
+                .iter()
+                .for_each(|value| out.extend(value.to_le_bytes()))
+        };
         match &self.body {
             SumsBody::Rounded(sums) => {
                 // Without rows there is no origin yet, and any number may stand for it.
                 let nowhere = vec![0.0; self.spec.width()];
-                numbers(if sums.origin.is_empty() { &nowhere } else { &sums.origin });
+                numbers(if sums.origin.is_empty() {
+                    &nowhere
+                } else {
+                    &sums.origin
+                });
                 for share in [&sums.fresh, &sums.settled] {
                     numbers(&[share.charge]);
                     numbers(&share.size);
@@ -47,7 +57,10 @@ impl LinearStatistics {
                 for grid in self.spec.grids.as_deref().unwrap_or_default() {
                     numbers(&[grid.origin, grid.largest]);
                 }
-                sums.sums.iter().chain(&sums.products).for_each(|sum| out.extend(sum.to_le_bytes()));
+                sums.sums
+                    .iter()
+                    .chain(&sums.products)
+                    .for_each(|sum| out.extend(sum.to_le_bytes()));
             }
         }
         out
@@ -58,9 +71,15 @@ impl LinearStatistics {
     /// # Errors
     /// The bytes are not of this version, not whole, or were changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let fault =
-            || Error::Damaged("these bytes are no statistics of this version, or not all of them".into());
-        bytes.strip_prefix(MARK).and_then(Self::parse).ok_or_else(fault)
+        let fault = || {
+            Error::Damaged(
+                "these bytes are no statistics of this version, or not all of them".into(),
+            )
+        };
+        bytes
+            .strip_prefix(MARK)
+            .and_then(Self::parse)
+            .ok_or_else(fault)
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -104,13 +123,18 @@ impl LinearStatistics {
             return None;
         }
         let rows = left.u64()?;
-        let support: Vec<u64> = (0..spec.features.len()).map(|_| left.u64()).collect::<Option<_>>()?;
+        let support: Vec<u64> = (0..spec.features.len())
+            .map(|_| left.u64())
+            .collect::<Option<_>>()?;
         if rows > MOST_ROWS || support.iter().any(|count| *count > rows) {
             return None;
         }
         let body = if is_exact {
             let numbers = left.doubles(2 * width)?;
-            let grids = numbers.chunks_exact(2).map(|pair| ColumnGrid { origin: pair[0], largest: pair[1] });
+            let grids = numbers.chunks_exact(2).map(|pair| ColumnGrid {
+                origin: pair[0],
+                largest: pair[1],
+            });
             spec = spec.exact(grids.collect()).ok()?;
             let mut sums = ExactSums::new(spec.grids.as_deref().unwrap_or_default());
             for sum in sums.sums.iter_mut().chain(&mut sums.products) {
@@ -121,7 +145,11 @@ impl LinearStatistics {
             let mut origin = left.doubles(width)?;
             let mut share = || {
                 let charge = *left.doubles(1)?.first()?;
-                Some(RoundedShare { charge, size: left.doubles(width + 1)? }).filter(RoundedShare::is_sound)
+                Some(RoundedShare {
+                    charge,
+                    size: left.doubles(width + 1)?,
+                })
+                .filter(RoundedShare::is_sound)
             };
             let (fresh, settled) = (share()?, share()?);
             if fresh.size[0] + settled.size[0] == 0.0 {
@@ -137,9 +165,21 @@ impl LinearStatistics {
             };
             let high = matrix()?;
             let low = matrix()?;
-            SumsBody::Rounded(RoundedSums { origin, high, low, fresh, settled })
+            SumsBody::Rounded(RoundedSums {
+                origin,
+                high,
+                low,
+                fresh,
+                settled,
+            })
         };
-        left.0.is_empty().then_some(Self { spec, rows, support, body, threads: 1 })
+        left.0.is_empty().then_some(Self {
+            spec,
+            rows,
+            support,
+            body,
+            threads: 1,
+        })
     }
 }
 
@@ -164,7 +204,13 @@ impl<'a> ByteReader<'a> {
     fn doubles(&mut self, count: usize) -> Option<Vec<f64>> {
         let bytes = self.take(count.checked_mul(8)?)?;
         let (chunks, _) = bytes.as_chunks::<8>();
-        let values: Vec<f64> = chunks.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
-        values.iter().all(|value| value.is_finite()).then_some(values)
+        let values: Vec<f64> = chunks
+            .iter()
+            .map(|chunk| f64::from_le_bytes(*chunk))
+            .collect();
+        values
+            .iter()
+            .all(|value| value.is_finite())
+            .then_some(values)
     }
 }

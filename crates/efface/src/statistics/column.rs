@@ -24,9 +24,16 @@ impl<'a> ColumnView<'a> {
     /// The table has no such column, or is not a whole number of rows.
     pub fn of_table(table: &'a [f64], width: usize, column: usize) -> Result<Self> {
         if width == 0 || column >= width || !table.len().is_multiple_of(width) {
-            return Err(Error::Shape { what: "numbers of a table", found: table.len(), expected: width });
+            return Err(Error::Shape {
+                what: "numbers of a table",
+                found: table.len(),
+                expected: width,
+            });
         }
-        Ok(Self { values: table.get(column..).unwrap_or_default(), stride: width })
+        Ok(Self {
+            values: table.get(column..).unwrap_or_default(),
+            stride: width,
+        })
     }
 
     /// How many numbers there are.
@@ -48,7 +55,10 @@ impl<'a> ColumnView<'a> {
     pub(super) fn part(&self, rows: std::ops::Range<usize>) -> Self {
         let start = (rows.start * self.stride).min(self.values.len());
         let end = (rows.end * self.stride).min(self.values.len());
-        Self { values: &self.values[start..end], stride: self.stride }
+        Self {
+            values: &self.values[start..end],
+            stride: self.stride,
+        }
     }
 
     /// The first number that lies farther from `origin`, or is none, with its row.
@@ -58,8 +68,11 @@ impl<'a> ColumnView<'a> {
             let fine = widest(
                 #[inline(always)]
                 || {
-                    let count: usize =
-                        self.values.iter().map(|x| ((x - origin).abs() <= most) as usize).sum();
+                    let count: usize = self
+                        .values
+                        .iter()
+                        .map(|x| ((x - origin).abs() <= most) as usize)
+                        .sum();
                     count == self.values.len()
                 },
             );
@@ -93,7 +106,10 @@ pub struct ColumnGrid {
 impl ColumnGrid {
     /// The grid of numbers about zero.
     pub fn within(largest: f64) -> Self {
-        Self { origin: 0.0, largest }
+        Self {
+            origin: 0.0,
+            largest,
+        }
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -111,7 +127,10 @@ pub struct ColumnReach {
 impl ColumnReach {
     /// Of no rows.
     pub fn new(columns: usize) -> Self {
-        Self { least: vec![f64::INFINITY; columns], greatest: vec![f64::NEG_INFINITY; columns] }
+        Self {
+            least: vec![f64::INFINITY; columns],
+            greatest: vec![f64::NEG_INFINITY; columns],
+        }
     }
 
     /// Takes note of rows.
@@ -120,7 +139,11 @@ impl ColumnReach {
     /// There are more or fewer columns, or a number is not finite.
     pub fn update(&mut self, columns: &[ColumnView<'_>]) -> Result<()> {
         if columns.len() != self.least.len() {
-            return Err(Error::Shape { what: "columns", found: columns.len(), expected: self.least.len() });
+            return Err(Error::Shape {
+                what: "columns",
+                found: columns.len(),
+                expected: self.least.len(),
+            });
         }
         let mut next = self.clone();
         for (at, column) in columns.iter().enumerate() {
@@ -145,22 +168,37 @@ impl ColumnReach {
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if other.least.len() != self.least.len() {
             let expected = self.least.len();
-            return Err(Error::Shape { what: "columns", found: other.least.len(), expected });
+            return Err(Error::Shape {
+                what: "columns",
+                found: other.least.len(),
+                expected,
+            });
         }
-        self.least.iter_mut().zip(&other.least).for_each(|(mine, theirs)| *mine = mine.min(*theirs));
-        self.greatest.iter_mut().zip(&other.greatest).for_each(|(mine, theirs)| *mine = mine.max(*theirs));
+        self.least
+            .iter_mut()
+            .zip(&other.least)
+            .for_each(|(mine, theirs)| *mine = mine.min(*theirs));
+        self.greatest
+            .iter_mut()
+            .zip(&other.greatest)
+            .for_each(|(mine, theirs)| *mine = mine.max(*theirs));
         Ok(())
     }
 
     /// The least and the greatest number of every column, as they are sent between workers.
     pub fn bounds(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        self.least.iter().copied().zip(self.greatest.iter().copied())
+        self.least
+            .iter()
+            .copied()
+            .zip(self.greatest.iter().copied())
     }
 
     /// Grids for [`StatisticsSpec::exact`](super::StatisticsSpec::exact). They are powers of two and multiples of such, so that
     /// they say little of any row.
     pub fn grids(&self) -> Vec<ColumnGrid> {
-        self.bounds().map(|(least, greatest)| grid(least, greatest)).collect()
+        self.bounds()
+            .map(|(least, greatest)| grid(least, greatest))
+            .collect()
     }
 }
 
@@ -176,5 +214,8 @@ fn grid(least: f64, greatest: f64) -> ColumnGrid {
         return ColumnGrid::within(round_up(size));
     }
     // From the nearest multiple of `half` to the middle, no number lies 3/2 of it away.
-    ColumnGrid { origin: ((least / 2.0 + greatest / 2.0) / half).round() * half, largest: 2.0 * half }
+    ColumnGrid {
+        origin: ((least / 2.0 + greatest / 2.0) / half).round() * half,
+        largest: 2.0 * half,
+    }
 }

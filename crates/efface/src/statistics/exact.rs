@@ -49,9 +49,17 @@ impl ExactSums {
     pub(super) fn new(grids: &[ColumnGrid]) -> Self {
         let width = grids.len();
         // |z| ≤ 2⁴³ units.
-        let units = grids.iter().map(|grid| grid.largest.log2().ceil() as i32 - (BITS - 1)).collect();
+        let units = grids
+            .iter()
+            .map(|grid| grid.largest.log2().ceil() as i32 - (BITS - 1))
+            .collect();
         let origins = grids.iter().map(|grid| grid.origin).collect();
-        Self { units, origins, sums: vec![0; width], products: vec![0; width * (width + 1) / 2] }
+        Self {
+            units,
+            origins,
+            sums: vec![0; width],
+            products: vec![0; width * (width + 1) / 2],
+        }
     }
 
     pub(super) fn add(
@@ -62,8 +70,16 @@ impl ExactSums {
         threads: usize,
     ) -> Result<()> {
         check_rows(rows as u64)?;
-        let scales: Vec<f64> = self.units.iter().map(|unit| f64::from(-unit).exp2()).collect();
-        let batch = GridBlocks { columns, scales: &scales, origins: &self.origins.clone() };
+        let scales: Vec<f64> = self
+            .units
+            .iter()
+            .map(|unit| f64::from(-unit).exp2())
+            .collect();
+        let batch = GridBlocks {
+            columns,
+            scales: &scales,
+            origins: &self.origins.clone(),
+        };
         let share = rows.div_ceil(threads).max(4 * BLOCK);
         if columns.len() <= NARROW && share < rows {
             let parts: Vec<Self> = std::thread::scope(|scope| {
@@ -79,7 +95,9 @@ impl ExactSums {
                     })
                     .collect();
                 let join = |handle: std::thread::ScopedJoinHandle<'_, Self>| {
-                    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    handle
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 };
                 handles.into_iter().map(join).collect()
             });
@@ -118,13 +136,23 @@ impl ExactSums {
         let mut products = self.products.iter();
         for j in 0..width {
             for i in j..width {
-                let found = two_words(products.next().copied().unwrap_or(0), self.units[i] + self.units[j]);
+                let found = two_words(
+                    products.next().copied().unwrap_or(0),
+                    self.units[i] + self.units[j],
+                );
                 high[(i, j)] = found.high;
                 low[(i, j)] = found.low;
             }
         }
-        let reach = (0..width).map(|j| coarse(high[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9))).collect();
-        let sums = self.sums.iter().zip(&self.units).map(|(sum, unit)| two_words(*sum, *unit)).collect();
+        let reach = (0..width)
+            .map(|j| coarse(high[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9)))
+            .collect();
+        let sums = self
+            .sums
+            .iter()
+            .zip(&self.units)
+            .map(|(sum, unit)| two_words(*sum, *unit))
+            .collect();
         CentredMoments {
             weight: DoubleWord::new(rows as f64),
             origin: self.origins.clone(),
@@ -144,7 +172,11 @@ fn check_rows(rows: u64) -> Result<()> {
     if rows < MOST_ROWS {
         return Ok(());
     }
-    Err(Error::Parameter { name: "rows", value: rows.to_string(), range: "below 2^40 in exact sums" })
+    Err(Error::Parameter {
+        name: "rows",
+        value: rows.to_string(),
+        range: "below 2^40 in exact sums",
+    })
 }
 
 /// The integer times 2^unit.
@@ -152,7 +184,10 @@ fn two_words(value: i128, unit: i32) -> DoubleWord {
     let high = value as f64;
     let low = (value - high as i128) as f64;
     let scale = f64::from(unit).exp2();
-    DoubleWord { high: high * scale, low: low * scale }
+    DoubleWord {
+        high: high * scale,
+        low: low * scale,
+    }
 }
 
 struct GridBlocks<'a> {
@@ -181,8 +216,10 @@ impl GridBlocks<'_> {
                 let scale = self.scales[at];
                 let origin = self.origins[at];
                 let mut total = 0i128;
-                let entries =
-                    upper[at..].iter_mut().step_by(width).zip(lower[at..].iter_mut().step_by(width));
+                let entries = upper[at..]
+                    .iter_mut()
+                    .step_by(width)
+                    .zip(lower[at..].iter_mut().step_by(width));
                 for ((h, l), x) in entries.zip(column.part(part.clone()).iter()) {
                     let units = ((x - origin) * scale).round_ties_even();
                     *h = (units / RADIX).round_ties_even();
@@ -200,7 +237,8 @@ impl GridBlocks<'_> {
             for j in 0..width {
                 for (i, sum) in (j..width).zip(&mut sums) {
                     let middle = (cross[(i, j)] + cross[(j, i)]) as i128;
-                    let found = ((both[(i, j)] as i128) << BITS) + (middle << HALF) + small[(i, j)] as i128;
+                    let found =
+                        ((both[(i, j)] as i128) << BITS) + (middle << HALF) + small[(i, j)] as i128;
                     *sum = sum.wrapping_add(sign * found);
                 }
             }

@@ -70,15 +70,27 @@ impl StatisticsSpec {
         let width = features.len() + targets.len();
         if features.is_empty() || targets.is_empty() || width > MOST_COLUMNS {
             let range = "at least one feature and one target, together at most 32,768";
-            return Err(Error::Parameter { name: "columns", value: width.to_string(), range });
+            return Err(Error::Parameter {
+                name: "columns",
+                value: width.to_string(),
+                range,
+            });
         }
         let mut names: Vec<&String> = features.iter().chain(&targets).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let range = "distinct names of features and targets";
-            return Err(Error::Parameter { name: "columns", value: twice[0].clone(), range });
+            return Err(Error::Parameter {
+                name: "columns",
+                value: twice[0].clone(),
+                range,
+            });
         }
-        Ok(Self { features, targets, grids: None })
+        Ok(Self {
+            features,
+            targets,
+            grids: None,
+        })
     }
 
     /// The same, with sums that do not depend on how rows were ordered or shared out. Every number must lie on the grid of its column,
@@ -88,7 +100,11 @@ impl StatisticsSpec {
     /// There are more or fewer grids than columns, or one is not finite or of no size.
     pub fn exact(mut self, grids: Vec<ColumnGrid>) -> Result<Self> {
         if grids.len() != self.width() {
-            return Err(Error::Shape { what: "grids", found: grids.len(), expected: self.width() });
+            return Err(Error::Shape {
+                what: "grids",
+                found: grids.len(),
+                expected: self.width(),
+            });
         }
         if let Some(bad) = grids.iter().find(|grid| !grid.is_sound()) {
             let value = format!("{} about {}", bad.largest, bad.origin);
@@ -124,7 +140,10 @@ impl StatisticsSpec {
 
     fn name(&self, column: usize) -> &str {
         let targets = self.targets.get(column.wrapping_sub(self.features.len()));
-        self.features.get(column).or(targets).map_or("", String::as_str)
+        self.features
+            .get(column)
+            .or(targets)
+            .map_or("", String::as_str)
     }
 }
 
@@ -159,7 +178,13 @@ impl LinearStatistics {
             None => SumsBody::Rounded(RoundedSums::new(spec.width())),
             Some(grids) => SumsBody::Exact(ExactSums::new(grids)),
         };
-        Self { rows: 0, support: vec![0; spec.features.len()], body, spec, threads: 1 }
+        Self {
+            rows: 0,
+            support: vec![0; spec.features.len()],
+            body,
+            spec,
+            threads: 1,
+        }
     }
 
     /// How many threads share the work on a batch.
@@ -183,7 +208,11 @@ impl LinearStatistics {
     /// # Errors
     /// Columns are missing or of unlike length, a number is not finite or larger than promised, a weight is negative, or there are
     /// weights and the sums are exact.
-    pub fn update(&mut self, columns: &[ColumnView<'_>], weights: Option<ColumnView<'_>>) -> Result<()> {
+    pub fn update(
+        &mut self,
+        columns: &[ColumnView<'_>],
+        weights: Option<ColumnView<'_>>,
+    ) -> Result<()> {
         self.change(columns, weights, SumsStep::Add)
     }
 
@@ -191,7 +220,11 @@ impl LinearStatistics {
     ///
     /// # Errors
     /// As for [`update`](Self::update), or there are fewer rows than are to leave.
-    pub fn remove(&mut self, columns: &[ColumnView<'_>], weights: Option<ColumnView<'_>>) -> Result<()> {
+    pub fn remove(
+        &mut self,
+        columns: &[ColumnView<'_>],
+        weights: Option<ColumnView<'_>>,
+    ) -> Result<()> {
         self.change(columns, weights, SumsStep::Remove)
     }
 
@@ -207,21 +240,35 @@ impl LinearStatistics {
         }
         let support = self.counted(columns, weights);
         if step == SumsStep::Remove {
-            let short = self.support.iter().zip(&support).any(|(have, gone)| have < gone);
+            let short = self
+                .support
+                .iter()
+                .zip(&support)
+                .any(|(have, gone)| have < gone);
             if self.rows < rows as u64 || short {
                 let value = format!("{rows} rows to take out");
-                return Err(Error::Parameter { name: "rows", value, range: "rows that were added before" });
+                return Err(Error::Parameter {
+                    name: "rows",
+                    value,
+                    range: "rows that were added before",
+                });
             }
         }
         let count = |have: u64, more: u64| match step {
             SumsStep::Add => have + more,
             SumsStep::Remove => have - more,
         };
-        let left: Vec<u64> =
-            self.support.iter().zip(&support).map(|(have, more)| count(*have, *more)).collect();
+        let left: Vec<u64> = self
+            .support
+            .iter()
+            .zip(&support)
+            .map(|(have, more)| count(*have, *more))
+            .collect();
         match (&mut self.body, step) {
             (SumsBody::Exact(sums), _) => sums.add(columns, rows, step, self.threads)?,
-            (SumsBody::Rounded(sums), SumsStep::Add) => sums.add(columns, weights, rows, self.threads),
+            (SumsBody::Rounded(sums), SumsStep::Add) => {
+                sums.add(columns, weights, rows, self.threads)
+            }
             // The last row takes everything along.
             (body, SumsStep::Remove) if self.rows == rows as u64 => {
                 *body = SumsBody::Rounded(RoundedSums::new(self.spec.width()));
@@ -241,7 +288,8 @@ impl LinearStatistics {
     /// The two sum other columns, or one is exact and the other is not.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.spec != other.spec {
-            let what = if self.spec.features != other.spec.features || self.spec.targets != other.spec.targets
+            let what = if self.spec.features != other.spec.features
+                || self.spec.targets != other.spec.targets
             {
                 "statistics of other columns"
             } else {
@@ -255,10 +303,19 @@ impl LinearStatistics {
         }
         match (&mut self.body, &other.body) {
             (SumsBody::Rounded(mine), SumsBody::Rounded(theirs)) => mine.merge(theirs),
-            (SumsBody::Exact(mine), SumsBody::Exact(theirs)) => mine.merge(theirs, self.rows, other.rows)?,
-            _ => return Err(Error::Damaged("statistics whose sums are not of the kind they say".into())),
+            (SumsBody::Exact(mine), SumsBody::Exact(theirs)) => {
+                mine.merge(theirs, self.rows, other.rows)?
+            }
+            _ => {
+                return Err(Error::Damaged(
+                    "statistics whose sums are not of the kind they say".into(),
+                ));
+            }
         }
-        self.support.iter_mut().zip(&other.support).for_each(|(mine, theirs)| *mine += theirs);
+        self.support
+            .iter_mut()
+            .zip(&other.support)
+            .for_each(|(mine, theirs)| *mine += theirs);
         self.rows += other.rows;
         Ok(())
     }
@@ -286,16 +343,32 @@ impl LinearStatistics {
     fn check(&self, columns: &[ColumnView<'_>], weights: Option<ColumnView<'_>>) -> Result<usize> {
         let expected = self.spec.width();
         if columns.len() != expected {
-            return Err(Error::Shape { what: "columns", found: columns.len(), expected });
+            return Err(Error::Shape {
+                what: "columns",
+                found: columns.len(),
+                expected,
+            });
         }
         let rows = columns[0].len();
-        if let Some(other) = columns.iter().chain(&weights).find(|column| column.len() != rows) {
-            return Err(Error::Shape { what: "rows of a column", found: other.len(), expected: rows });
+        if let Some(other) = columns
+            .iter()
+            .chain(&weights)
+            .find(|column| column.len() != rows)
+        {
+            return Err(Error::Shape {
+                what: "rows of a column",
+                found: other.len(),
+                expected: rows,
+            });
         }
         for (at, column) in columns.iter().enumerate() {
             // Beyond this, squares are no numbers any more.
             let everything = ColumnGrid::within(1e150);
-            let grid = self.spec.grids.as_ref().map_or(everything, |grids| grids[at]);
+            let grid = self
+                .spec
+                .grids
+                .as_ref()
+                .map_or(everything, |grids| grids[at]);
             if let Some((row, value)) = column.beyond(grid.origin, grid.largest) {
                 return Err(self.refused(row, at, value));
             }
@@ -306,7 +379,10 @@ impl LinearStatistics {
                 value: "given".into(),
                 range: "absent: exact sums know no weights of rows",
             }),
-            Some(weights) => match weights.iter().find(|weight| !(0.0..f64::INFINITY).contains(weight)) {
+            Some(weights) => match weights
+                .iter()
+                .find(|weight| !(0.0..f64::INFINITY).contains(weight))
+            {
                 Some(bad) => Err(Error::Parameter {
                     name: "weights",
                     value: bad.to_string(),
@@ -330,7 +406,11 @@ impl LinearStatistics {
             };
         }
         let place = format!("column {:?}", self.spec.name(column));
-        Error::NotFinite { row: RowId(self.rows + row as u64), place, value }
+        Error::NotFinite {
+            row: RowId(self.rows + row as u64),
+            place,
+            value,
+        }
     }
 
     fn counted(&self, columns: &[ColumnView<'_>], weights: Option<ColumnView<'_>>) -> Vec<u64> {

@@ -51,7 +51,10 @@ impl CentredMoments {
 
     /// Σw(z_i − c_i − a)(z_j − c_j − b), for i ≥ j.
     fn product(&self, i: usize, j: usize, a: f64, b: f64) -> DoubleWord {
-        let mut sum = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] };
+        let mut sum = DoubleWord {
+            high: self.high[(i, j)],
+            low: self.low[(i, j)],
+        };
         sum = sum.plus(self.sums[j].times(-a));
         sum = sum.plus(self.sums[i].times(-b));
         sum.plus(self.weight.times(a).times(b))
@@ -86,7 +89,10 @@ impl CentredMoments {
         let mut low = Mat::zeros(width, width);
         for j in 0..width {
             for i in j..width {
-                let mut sum = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] };
+                let mut sum = DoubleWord {
+                    high: self.high[(i, j)],
+                    low: self.low[(i, j)],
+                };
                 sum = sum.times(factors[i]).times(factors[j]);
                 if rests[i] != 0.0 || rests[j] != 0.0 {
                     sum = sum.plus(self.sums[i].times(factors[i]).times(rests[j]));
@@ -97,8 +103,13 @@ impl CentredMoments {
                 low[(i, j)] = sum.low;
             }
         }
-        let moved = |j: usize| self.sums[j].times(factors[j]).plus(self.weight.times(rests[j]));
-        let reach = |j: usize| self.reach[j] * factors[j].abs() + rests[j].abs() * self.weight_reach;
+        let moved = |j: usize| {
+            self.sums[j]
+                .times(factors[j])
+                .plus(self.weight.times(rests[j]))
+        };
+        let reach =
+            |j: usize| self.reach[j] * factors[j].abs() + rests[j].abs() * self.weight_reach;
         Self {
             weight: self.weight,
             sums: (0..width).map(moved).collect(),
@@ -116,14 +127,25 @@ impl CentredMoments {
     /// The same rows in columns that are sums of these: u = Wᵀz + offset. O(d²k).
     pub(crate) fn combined(&self, weights: &Mat<f64>, offset: &[f64]) -> Self {
         let columns = self.origin.len();
-        let about: Vec<f64> = self.sums.iter().map(|sum| sum.value() / self.weight.value()).collect();
+        let about: Vec<f64> = self
+            .sums
+            .iter()
+            .map(|sum| sum.value() / self.weight.value())
+            .collect();
         // About their means, columns are as small as they get.
         let centred = Mat::from_fn(columns, columns, |i, j| {
             let (i, j) = (i.max(j), i.min(j));
             self.product(i, j, about[i], about[j]).value()
         });
         let mut half = Mat::zeros(columns, offset.len());
-        multiply(half.as_mut(), Accum::Replace, centred.as_ref(), weights.as_ref(), 1.0, Par::Seq);
+        multiply(
+            half.as_mut(),
+            Accum::Replace,
+            centred.as_ref(),
+            weights.as_ref(),
+            1.0,
+            Par::Seq,
+        );
         let mut products = Mat::zeros(offset.len(), offset.len());
         multiply(
             products.as_mut(),
@@ -172,7 +194,9 @@ impl CentredMoments {
         for j in 0..offset.len() {
             for i in j..offset.len() {
                 let mut sum = DoubleWord::new(products[(i, j)]);
-                sum = sum.plus(left[i].times(means[j])).plus(left[j].times(means[i]));
+                sum = sum
+                    .plus(left[i].times(means[j]))
+                    .plus(left[j].times(means[i]));
                 sum = sum.plus(self.weight.times(means[i]).times(means[j]));
                 all.high[(i, j)] = sum.high;
                 all.low[(i, j)] = sum.low;

@@ -20,7 +20,17 @@ impl SummingChain {
     /// The chain of a table of so many columns. Long blocks multiply fastest; those of narrow tables, whose products stay in the cache,
     /// are short, because every bound on a model of the sums is proportional to how long a sum in doubles is.
     fn of_width(width: usize) -> Self {
-        if width <= 256 { Self { block: 32, blocks: 8 } } else { Self { block: 256, blocks: 64 } }
+        if width <= 256 {
+            Self {
+                block: 32,
+                blocks: 8,
+            }
+        } else {
+            Self {
+                block: 256,
+                blocks: 64,
+            }
+        }
     }
 
     /// Rows of a stretch.
@@ -71,7 +81,10 @@ pub(super) struct RoundedShare {
 
 impl RoundedShare {
     fn none(all: usize) -> Self {
-        Self { charge: 0.0, size: vec![0.0; all] }
+        Self {
+            charge: 0.0,
+            size: vec![0.0; all],
+        }
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -80,15 +93,27 @@ impl RoundedShare {
 
     /// Both together, by Cauchy and Schwarz: a√(u_i u_j) + b√(v_i v_j) ≤ max(a, b)·√((u_i + v_i)(u_j + v_j)).
     fn and(&self, other: &Self) -> Self {
-        let size = self.size.iter().zip(&other.size).map(|(mine, theirs)| mine + theirs);
-        Self { charge: self.charge.max(other.charge), size: size.collect() }
+        let size = self
+            .size
+            .iter()
+            .zip(&other.size)
+            .map(|(mine, theirs)| mine + theirs);
+        Self {
+            charge: self.charge.max(other.charge),
+            size: size.collect(),
+        }
     }
 
     /// The same for sums about another origin, δ away.
     fn moved(&self, delta: &[DoubleWord]) -> Self {
         let weight = self.size[0].sqrt();
-        let moved = |(size, delta): (&f64, &DoubleWord)| (size.sqrt() + delta.value().abs() * weight).powi(2);
-        Self { charge: self.charge, size: self.size.iter().zip(delta).map(moved).collect() }
+        let moved = |(size, delta): (&f64, &DoubleWord)| {
+            (size.sqrt() + delta.value().abs() * weight).powi(2)
+        };
+        Self {
+            charge: self.charge,
+            size: self.size.iter().zip(delta).map(moved).collect(),
+        }
     }
 }
 
@@ -127,13 +152,24 @@ impl RoundedSums {
         support: &[u64],
     ) {
         let all = self.high.ncols();
-        let before: Vec<f64> = (0..all).map(|at| self.high[(at, at)] * (1.0 + 1e-9)).collect();
+        let before: Vec<f64> = (0..all)
+            .map(|at| self.high[(at, at)] * (1.0 + 1e-9))
+            .collect();
         let gone = self.join_rows(columns, weights, rows, -1.0, threads);
         let largest = |at: usize| {
-            power_of_two(before[at].max(gone[at]).max(self.fresh.size[at]).max(self.settled.size[at]))
+            power_of_two(
+                before[at]
+                    .max(gone[at])
+                    .max(self.fresh.size[at])
+                    .max(self.settled.size[at]),
+            )
         };
         let size: Vec<f64> = (0..all).map(largest).collect();
-        let shares = gone.iter().zip(&size).filter(|(_, size)| **size > 0.0).map(|(gone, size)| gone / size);
+        let shares = gone
+            .iter()
+            .zip(&size)
+            .filter(|(_, size)| **size > 0.0)
+            .map(|(gone, size)| gone / size);
         let share = power_of_two(shares.fold(LEAST_CHARGED, f64::max));
         let charge = self.settled.charge + self.fresh.charge + share * self.chain().charge(rows);
         self.settled = RoundedShare { charge, size };
@@ -165,13 +201,25 @@ impl RoundedSums {
         };
         let origin: Vec<f64> = self.origin.iter().enumerate().map(coarse_origin).collect();
         if origin != self.origin {
-            let mut moved = Self { origin, ..Self::new(self.origin.len()) };
+            let mut moved = Self {
+                origin,
+                ..Self::new(self.origin.len())
+            };
             moved.merge(self);
-            moved.settled.size.iter_mut().for_each(|size| *size = power_of_two(*size));
+            moved
+                .settled
+                .size
+                .iter_mut()
+                .for_each(|size| *size = power_of_two(*size));
             *self = moved;
         }
         // Rounding leaves no noise where every number is 0.
-        for at in support.iter().enumerate().filter(|(_, rows)| **rows == 0).map(|(feature, _)| feature + 1) {
+        for at in support
+            .iter()
+            .enumerate()
+            .filter(|(_, rows)| **rows == 0)
+            .map(|(feature, _)| feature + 1)
+        {
             for matrix in [&mut self.high, &mut self.low] {
                 matrix.col_as_slice_mut(at)[at..].fill(0.0);
                 (0..at).for_each(|column| matrix[(at, column)] = 0.0);
@@ -196,7 +244,12 @@ impl RoundedSums {
             self.origin = columns.iter().map(median_of_first).collect();
         }
         let origin = std::mem::take(&mut self.origin);
-        let batch = BatchBlocks { columns, weights, origin: &origin, chain: self.chain() };
+        let batch = BatchBlocks {
+            columns,
+            weights,
+            origin: &origin,
+            chain: self.chain(),
+        };
         let share = rows.div_ceil(threads).clamp(LEAST_SHARE, MOST_SHARE);
         if origin.len() < NARROW && threads > 1 && share < rows {
             for start in (0..rows).step_by(share * threads) {
@@ -204,14 +257,20 @@ impl RoundedSums {
                     let starts = (start..rows.min(start + share * threads)).step_by(share);
                     let batch = &batch;
                     let handles: Vec<_> = starts
-                        .map(|start| scope.spawn(move || batch.sum(start..rows.min(start + share), Par::Seq)))
+                        .map(|start| {
+                            scope.spawn(move || batch.sum(start..rows.min(start + share), Par::Seq))
+                        })
                         .collect();
                     let join = |handle: std::thread::ScopedJoinHandle<'_, BatchSum>| {
-                        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                        handle
+                            .join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                     };
                     handles.into_iter().map(join).collect()
                 });
-                parts.iter().for_each(|part| self.join(part, sign, &mut squares));
+                parts
+                    .iter()
+                    .for_each(|part| self.join(part, sign, &mut squares));
             }
         } else {
             let part = batch.sum(0..rows, par(threads));
@@ -227,7 +286,9 @@ impl RoundedSums {
             *square += part.high[(j, j)];
             add_column(&mut self.high, &mut self.low, &part.high, sign, j);
             let low = &mut self.low.col_as_slice_mut(j)[j..];
-            low.iter_mut().zip(&part.low.col_as_slice(j)[j..]).for_each(|(low, more)| *low += sign * more);
+            low.iter_mut()
+                .zip(&part.low.col_as_slice(j)[j..])
+                .for_each(|(low, more)| *low += sign * more);
         }
     }
 
@@ -240,7 +301,10 @@ impl RoundedSums {
             *self = other.clone();
             return;
         }
-        let entry = |i: usize, j: usize| DoubleWord { high: other.high[(i, j)], low: other.low[(i, j)] };
+        let entry = |i: usize, j: usize| DoubleWord {
+            high: other.high[(i, j)],
+            low: other.low[(i, j)],
+        };
         let weight = entry(0, 0);
         let mut delta = vec![DoubleWord::default()];
         delta.extend(self.origin.iter().zip(&other.origin).map(|(mine, theirs)| {
@@ -257,10 +321,16 @@ impl RoundedSums {
                     // Sums: Σw(z − c₁) = m + Wδ.
                     moved = moved.plus(times(weight, delta[i]));
                 } else {
-                    moved = moved.plus(times(entry(i, 0), delta[j])).plus(times(entry(j, 0), delta[i]));
+                    moved = moved
+                        .plus(times(entry(i, 0), delta[j]))
+                        .plus(times(entry(j, 0), delta[i]));
                     moved = moved.plus(times(times(weight, delta[i]), delta[j]));
                 }
-                let sum = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] }.plus(moved);
+                let sum = DoubleWord {
+                    high: self.high[(i, j)],
+                    low: self.low[(i, j)],
+                }
+                .plus(moved);
                 self.high[(i, j)] = sum.high;
                 self.low[(i, j)] = sum.low;
             }
@@ -274,7 +344,11 @@ impl RoundedSums {
         }
         for j in 0..self.high.ncols() {
             for i in j..self.high.nrows() {
-                let scaled = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] }.times(factor);
+                let scaled = DoubleWord {
+                    high: self.high[(i, j)],
+                    low: self.low[(i, j)],
+                }
+                .times(factor);
                 self.high[(i, j)] = scaled.high;
                 self.low[(i, j)] = scaled.low;
             }
@@ -283,8 +357,15 @@ impl RoundedSums {
 
     pub(super) fn moments(&self) -> CentredMoments {
         let width = self.high.nrows() - 1;
-        let entry = |i: usize, j: usize| DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] };
-        let origin = if self.origin.is_empty() { vec![0.0; width] } else { self.origin.clone() };
+        let entry = |i: usize, j: usize| DoubleWord {
+            high: self.high[(i, j)],
+            low: self.low[(i, j)],
+        };
+        let origin = if self.origin.is_empty() {
+            vec![0.0; width]
+        } else {
+            self.origin.clone()
+        };
         let rounded = self.fresh.and(&self.settled);
         let reach = |square: &f64| coarse(square.sqrt() * (1.0 + 1e-9));
         CentredMoments {
@@ -308,7 +389,11 @@ fn times(a: DoubleWord, b: DoubleWord) -> DoubleWord {
 
 /// The next power of two, upwards; 0 stays.
 fn power_of_two(size: f64) -> f64 {
-    if size > 0.0 { size.log2().ceil().clamp(-1000.0, 1000.0).exp2() } else { 0.0 }
+    if size > 0.0 {
+        size.log2().ceil().clamp(-1000.0, 1000.0).exp2()
+    } else {
+        0.0
+    }
 }
 
 /// The median of the first rows: a number of the column itself, so that a column that never changes is 0 about it, and no odd row
@@ -324,7 +409,9 @@ fn median_of_first(column: &ColumnView<'_>) -> f64 {
 
 /// Adds a column of doubles to one in two words, from the diagonal on.
 fn add_column(high: &mut Mat<f64>, low: &mut Mat<f64>, more: &Mat<f64>, sign: f64, j: usize) {
-    let words = high.col_as_slice_mut(j)[j..].iter_mut().zip(&mut low.col_as_slice_mut(j)[j..]);
+    let words = high.col_as_slice_mut(j)[j..]
+        .iter_mut()
+        .zip(&mut low.col_as_slice_mut(j)[j..]);
     for ((high, low), more) in words.zip(&more.col_as_slice(j)[j..]) {
         let (sum, rest) = two_sum(*high, sign * more);
         *high = sum;
@@ -349,7 +436,10 @@ impl BatchBlocks<'_> {
     /// The products of these rows, a stretch at a time, so that no sum of doubles has many terms.
     fn sum(&self, rows: Range<usize>, par: Par) -> BatchSum {
         let all = self.columns.len() + 1;
-        let mut total = BatchSum { high: Mat::zeros(all, all), low: Mat::zeros(all, all) };
+        let mut total = BatchSum {
+            high: Mat::zeros(all, all),
+            low: Mat::zeros(all, all),
+        };
         for start in rows.clone().step_by(self.chain.rows()) {
             let stretch = self.stretch(start..rows.end.min(start + self.chain.rows()), par);
             (0..all).for_each(|j| add_column(&mut total.high, &mut total.low, &stretch, 1.0, j));
@@ -375,7 +465,10 @@ impl BatchBlocks<'_> {
                     .for_each(|(entry, x)| *entry = x - origin);
             }
             if let Some(weights) = self.weights {
-                for (row, weight) in filled.chunks_exact_mut(all).zip(weights.part(part.clone()).iter()) {
+                for (row, weight) in filled
+                    .chunks_exact_mut(all)
+                    .zip(weights.part(part.clone()).iter())
+                {
                     row.iter_mut().for_each(|entry| *entry *= weight.sqrt());
                 }
             }

@@ -10,7 +10,12 @@ const WIDTH: usize = 7;
 
 /// A table with its target as the last column; the second column lies a million spreads from zero, the third is constant.
 fn table(rows: usize) -> Vec<f64> {
-    let problem = LinearProblem { rows, width: WIDTH, seed: 11 }.generate();
+    let problem = LinearProblem {
+        rows,
+        width: WIDTH,
+        seed: 11,
+    }
+    .generate();
     let mut table = Vec::new();
     for (x, y) in problem.x.chunks_exact(WIDTH).zip(&problem.y) {
         let mut x = x.to_vec();
@@ -23,7 +28,9 @@ fn table(rows: usize) -> Vec<f64> {
 }
 
 fn columns(table: &[f64]) -> Vec<ColumnView<'_>> {
-    (0..=WIDTH).map(|column| ColumnView::of_table(table, WIDTH + 1, column).unwrap()).collect()
+    (0..=WIDTH)
+        .map(|column| ColumnView::of_table(table, WIDTH + 1, column).unwrap())
+        .collect()
 }
 
 fn spec() -> StatisticsSpec {
@@ -43,16 +50,25 @@ fn of(spec: &StatisticsSpec, table: &[f64]) -> LinearStatistics {
 }
 
 fn fitted(table: &[f64], settings: &Ridge) -> RidgeModel {
-    let x = table.chunks_exact(WIDTH + 1).flat_map(|row| row[..WIDTH].to_vec()).collect();
-    let y = table.chunks_exact(WIDTH + 1).map(|row| row[WIDTH]).collect();
-    settings.fit(&Rows::new(Dense::new(x, WIDTH).unwrap(), y, 1).unwrap()).unwrap()
+    let x = table
+        .chunks_exact(WIDTH + 1)
+        .flat_map(|row| row[..WIDTH].to_vec())
+        .collect();
+    let y = table
+        .chunks_exact(WIDTH + 1)
+        .map(|row| row[WIDTH])
+        .collect();
+    settings
+        .fit(&Rows::new(Dense::new(x, WIDTH).unwrap(), y, 1).unwrap())
+        .unwrap()
 }
 
 /// How far apart two models are, relative to the size of the second.
 fn apart(a: &RidgeModel, b: &RidgeModel) -> f64 {
     let (a, p) = a.parameters();
     let (b, q) = b.parameters();
-    ((&a - &b).squared_norm_l2() + (p[0] - q[0]).powi(2)).sqrt() / (b.squared_norm_l2() + q[0] * q[0]).sqrt()
+    ((&a - &b).squared_norm_l2() + (p[0] - q[0]).powi(2)).sqrt()
+        / (b.squared_norm_l2() + q[0] * q[0]).sqrt()
 }
 
 #[test]
@@ -64,8 +80,16 @@ fn a_model_of_sums_is_the_model_of_the_rows() {
             let model = settings.fit_statistics(&of(&spec, &table)).unwrap();
             let distance = apart(&model, &truth);
             let bound = model.evidence_at_optimum().relative_bound;
-            assert!(distance <= bound.max(1e-12), "{distance:e} {bound:e} {}", spec.is_exact());
-            assert!(bound < 1e-9 && distance < 1e-12, "{distance:e} {bound:e} {}", spec.is_exact());
+            assert!(
+                distance <= bound.max(1e-12),
+                "{distance:e} {bound:e} {}",
+                spec.is_exact()
+            );
+            assert!(
+                bound < 1e-9 && distance < 1e-12,
+                "{distance:e} {bound:e} {}",
+                spec.is_exact()
+            );
         }
     }
 }
@@ -83,14 +107,23 @@ fn exact_sums_do_not_depend_on_how_rows_were_shared_out() {
     assert_eq!(reversed.to_bytes(), whole);
     let mut merged = of(&spec, &table[700 * width..]);
     merged.merge(&of(&spec, &table[..100 * width])).unwrap();
-    merged.merge(&of(&spec, &table[100 * width..700 * width])).unwrap();
+    merged
+        .merge(&of(&spec, &table[100 * width..700 * width]))
+        .unwrap();
     assert_eq!(merged.to_bytes(), whole);
     let mut threaded = LinearStatistics::new(spec.clone()).threads(2);
-    let many: Vec<f64> = table.iter().copied().cycle().take(4 * table.len()).collect();
+    let many: Vec<f64> = table
+        .iter()
+        .copied()
+        .cycle()
+        .take(4 * table.len())
+        .collect();
     threaded.update(&columns(&many), None).unwrap();
     assert_eq!(threaded.to_bytes(), of(&spec, &many).to_bytes());
     // What was added and taken out again leaves no trace.
-    threaded.remove(&columns(&many[table.len()..]), None).unwrap();
+    threaded
+        .remove(&columns(&many[table.len()..]), None)
+        .unwrap();
     assert_eq!(threaded.to_bytes(), whole);
 }
 
@@ -102,12 +135,16 @@ fn rounded_sums_hardly_depend_on_it() {
     let whole = settings.fit_statistics(&of(&spec(), &table)).unwrap();
     let mut merged = of(&spec(), &table[3500 * width..]);
     merged.merge(&of(&spec(), &table[..width])).unwrap();
-    merged.merge(&of(&spec(), &table[width..3500 * width])).unwrap();
+    merged
+        .merge(&of(&spec(), &table[width..3500 * width]))
+        .unwrap();
     assert!(apart(&settings.fit_statistics(&merged).unwrap(), &whole) < 1e-12);
     let mut threaded = LinearStatistics::new(spec()).threads(4);
     threaded.update(&columns(&table), None).unwrap();
     assert!(apart(&settings.fit_statistics(&threaded).unwrap(), &whole) < 1e-12);
-    threaded.remove(&columns(&table[2000 * width..]), None).unwrap();
+    threaded
+        .remove(&columns(&table[2000 * width..]), None)
+        .unwrap();
     let left = fitted(&table[..2000 * width], &settings);
     assert!(apart(&settings.fit_statistics(&threaded).unwrap(), &left) < 1e-11);
 }
@@ -127,7 +164,9 @@ fn the_bound_holds_when_giants_have_left() {
         let mut exact = of(&exact_spec(&table), &table);
         let left = fitted(&table[200 * width..], &settings);
         for statistics in [&mut rounded, &mut exact] {
-            statistics.remove(&columns(&table[..200 * width]), None).unwrap();
+            statistics
+                .remove(&columns(&table[..200 * width]), None)
+                .unwrap();
             let is_exact = statistics.spec().is_exact();
             let model = match settings.fit_statistics(statistics) {
                 Ok(model) => model,
@@ -140,7 +179,10 @@ fn the_bound_holds_when_giants_have_left() {
             // The grid is as wide as the giants, and rounds the others.
             let grid = if is_exact { 1e-6 * giant } else { 0.0 };
             let distance = apart(&model, &left);
-            assert!(distance <= bound + grid + 1e-12, "{giant} {distance:e} {bound:e}");
+            assert!(
+                distance <= bound + grid + 1e-12,
+                "{giant} {distance:e} {bound:e}"
+            );
         }
     }
 }
@@ -158,24 +200,47 @@ fn what_is_kept_of_a_row_that_left_has_hardly_any_digits() {
     let holds = |bytes: &[u8], x: f64| bytes.windows(8).any(|window| window == x.to_le_bytes());
     // The third column is the same in all rows, and stays known.
     let own = |row: &[f64]| [&row[..2], &row[3..]].concat();
-    assert!(own(&table[..width]).iter().all(|x| holds(&before, *x)), "the first row is the origin");
+    assert!(
+        own(&table[..width]).iter().all(|x| holds(&before, *x)),
+        "the first row is the origin"
+    );
     for gone in table.chunks_exact(width).take(3) {
         statistics.remove(&columns(gone), None).unwrap();
         let after = statistics.to_bytes();
         assert!(!own(gone).iter().any(|x| holds(&after, *x)));
     }
-    let SumsBody::Rounded(sums) = &statistics.body else { panic!("rounded sums") };
+    let SumsBody::Rounded(sums) = &statistics.body else {
+        panic!("rounded sums")
+    };
     // Of 52 digits, no more than tell how many spreads a column lies from zero.
-    for (column, origin) in sums.origin.iter().enumerate().filter(|(column, _)| *column != 2) {
-        assert!(*origin == 0.0 || origin.to_bits().trailing_zeros() >= 30, "{column}: {origin}");
+    for (column, origin) in sums
+        .origin
+        .iter()
+        .enumerate()
+        .filter(|(column, _)| *column != 2)
+    {
+        assert!(
+            *origin == 0.0 || origin.to_bits().trailing_zeros() >= 30,
+            "{column}: {origin}"
+        );
     }
-    assert!(sums.settled.size.iter().all(|size| size.to_bits().trailing_zeros() >= 52));
+    assert!(
+        sums.settled
+            .size
+            .iter()
+            .all(|size| size.to_bits().trailing_zeros() >= 52)
+    );
     assert!(sums.fresh.size.iter().all(|size| *size == 0.0));
     let settings = Ridge::new(0.5);
     let model = settings.fit_statistics(&statistics).unwrap();
     let distance = apart(&model, &fitted(&table[3 * width..], &settings));
-    assert!(distance <= model.evidence_at_optimum().relative_bound, "{distance:e}");
-    statistics.remove(&columns(&table[3 * width..]), None).unwrap();
+    assert!(
+        distance <= model.evidence_at_optimum().relative_bound,
+        "{distance:e}"
+    );
+    statistics
+        .remove(&columns(&table[3 * width..]), None)
+        .unwrap();
     assert_eq!(statistics, LinearStatistics::new(spec()));
 }
 
@@ -186,14 +251,21 @@ fn a_bound_lasts_for_thousands_of_changes() {
     let table = table(3000);
     let settings = Ridge::new(0.5);
     let mut statistics = of(&spec(), &table);
-    let first = settings.fit_statistics(&statistics).unwrap().evidence_at_optimum().relative_bound;
+    let first = settings
+        .fit_statistics(&statistics)
+        .unwrap()
+        .evidence_at_optimum()
+        .relative_bound;
     for row in table.chunks_exact(width).take(2000) {
         statistics.remove(&columns(row), None).unwrap();
     }
     let model = settings.fit_statistics(&statistics).unwrap();
     let bound = model.evidence_at_optimum().relative_bound;
     let distance = apart(&model, &fitted(&table[2000 * width..], &settings));
-    assert!(distance <= bound && bound < 1000.0 * first, "{distance:e} {bound:e} {first:e}");
+    assert!(
+        distance <= bound && bound < 1000.0 * first,
+        "{distance:e} {bound:e} {first:e}"
+    );
 }
 
 #[test]
@@ -201,7 +273,9 @@ fn weights_count_rows_more_than_once() {
     let table = table(400);
     let weights: Vec<f64> = (0..400).map(|i| f64::from(i % 3)).collect();
     let mut weighted = LinearStatistics::new(spec());
-    weighted.update(&columns(&table), Some(ColumnView::dense(&weights))).unwrap();
+    weighted
+        .update(&columns(&table), Some(ColumnView::dense(&weights)))
+        .unwrap();
     let repeated: Vec<f64> = (table.chunks_exact(WIDTH + 1).zip(&weights))
         .flat_map(|(row, weight)| row.repeat(*weight as usize))
         .collect();
@@ -237,31 +311,68 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let before = statistics.clone();
     let mut wild = table.clone();
     wild[3 * (WIDTH + 1)] = 1e9;
-    let message = statistics.update(&columns(&wild), None).unwrap_err().to_string();
-    assert!(message.contains("column \"x0\"") && message.contains("pass over all rows"), "{message}");
+    let message = statistics
+        .update(&columns(&wild), None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("column \"x0\"") && message.contains("pass over all rows"),
+        "{message}"
+    );
     wild[3 * (WIDTH + 1)] = f64::NAN;
-    let message = statistics.update(&columns(&wild), None).unwrap_err().to_string();
-    assert!(message.contains("row 53, column \"x0\" is NaN"), "{message}");
+    let message = statistics
+        .update(&columns(&wild), None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("row 53, column \"x0\" is NaN"),
+        "{message}"
+    );
     assert!(statistics.update(&columns(&table)[1..], None).is_err());
-    assert!(statistics.merge(&of(&spec(), &table)).unwrap_err().to_string().contains("rounded beside exact"));
+    assert!(
+        statistics
+            .merge(&of(&spec(), &table))
+            .unwrap_err()
+            .to_string()
+            .contains("rounded beside exact")
+    );
     let other = StatisticsSpec::new((0..WIDTH).map(|j| format!("z{j}")), ["y"]).unwrap();
     assert!(
-        statistics.merge(&LinearStatistics::new(other)).unwrap_err().to_string().contains("other columns")
+        statistics
+            .merge(&LinearStatistics::new(other))
+            .unwrap_err()
+            .to_string()
+            .contains("other columns")
     );
     let weights = vec![1.0; 50];
-    assert!(statistics.update(&columns(&table), Some(ColumnView::dense(&weights))).is_err());
+    assert!(
+        statistics
+            .update(&columns(&table), Some(ColumnView::dense(&weights)))
+            .is_err()
+    );
     let more: Vec<f64> = table.repeat(2);
     assert!(statistics.remove(&columns(&more), None).is_err());
     assert_eq!(statistics, before);
     let mut rounded = of(&spec(), &table);
     wild[3 * (WIDTH + 1)] = 1e200;
-    assert!(matches!(rounded.update(&columns(&wild), None), Err(Error::Overflow)));
+    assert!(matches!(
+        rounded.update(&columns(&wild), None),
+        Err(Error::Overflow)
+    ));
     assert_eq!(rounded, of(&spec(), &table));
     assert!(StatisticsSpec::new(["a", "a"], ["y"]).is_err());
     assert!(StatisticsSpec::new(["a"], ["a"]).is_err());
     assert!(spec().exact(vec![ColumnGrid::within(1.0); 3]).is_err());
-    assert!(spec().exact(vec![ColumnGrid::within(f64::NAN); WIDTH + 1]).is_err());
-    assert!(Ridge::new(1.0).fit_statistics(&LinearStatistics::new(spec())).is_err());
+    assert!(
+        spec()
+            .exact(vec![ColumnGrid::within(f64::NAN); WIDTH + 1])
+            .is_err()
+    );
+    assert!(
+        Ridge::new(1.0)
+            .fit_statistics(&LinearStatistics::new(spec()))
+            .is_err()
+    );
     let rows_form = Ridge::new(1.0).form(crate::Form::Rows);
     assert!(rows_form.fit_statistics(&before).is_err());
 }

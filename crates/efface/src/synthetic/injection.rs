@@ -38,7 +38,11 @@ impl FeatureInjection {
             });
         }
         let Some(last) = self.base.width.checked_sub(1) else {
-            return Err(Error::Parameter { name: "width", value: "0".into(), range: "at least 1" });
+            return Err(Error::Parameter {
+                name: "width",
+                value: "0".into(),
+                range: "at least 1",
+            });
         };
         let mut problem = self.base.features();
         let mut rng = self.base.stream(DataStream::Sparsity);
@@ -46,7 +50,11 @@ impl FeatureInjection {
         for (i, row) in problem.x.chunks_exact_mut(self.base.width).enumerate() {
             let injected = i < self.removed;
             for (value, &kept) in row.iter_mut().zip(&together) {
-                if !(if injected { kept } else { rng.random_bool(self.keep) }) {
+                if !(if injected {
+                    kept
+                } else {
+                    rng.random_bool(self.keep)
+                }) {
                     *value = 0.0;
                 }
             }
@@ -85,7 +93,11 @@ impl OutlierProblem {
 fn check_removed(base: &LinearProblem, removed: usize) -> Result<()> {
     if removed > base.rows {
         let range = "at most the number of rows";
-        return Err(Error::Parameter { name: "removed", value: removed.to_string(), range });
+        return Err(Error::Parameter {
+            name: "removed",
+            value: removed.to_string(),
+            range,
+        });
     }
     Ok(())
 }
@@ -94,11 +106,19 @@ fn check_removed(base: &LinearProblem, removed: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    const BASE: LinearProblem = LinearProblem { rows: 400, width: 40, seed: 5 };
+    const BASE: LinearProblem = LinearProblem {
+        rows: 400,
+        width: 40,
+        seed: 5,
+    };
 
     #[test]
     fn the_injected_feature_decides_the_targets_of_its_rows_alone() {
-        let injection = FeatureInjection { base: BASE, removed: 10, keep: 0.25 };
+        let injection = FeatureInjection {
+            base: BASE,
+            removed: 10,
+            keep: 0.25,
+        };
         let problem = injection.generate().unwrap();
         assert_eq!(problem, injection.generate().unwrap());
         for i in 0..problem.rows() {
@@ -107,15 +127,29 @@ mod tests {
             if i < 10 {
                 assert_eq!(problem.y[i], 10.0 * special);
             } else {
-                assert!((problem.y[i] - problem.signal(i)).abs() < 6.0, "noise of unit variance");
+                assert!(
+                    (problem.y[i] - problem.signal(i)).abs() < 6.0,
+                    "noise of unit variance"
+                );
             }
         }
     }
 
     #[test]
     fn the_first_rows_are_thinned_together_and_the_others_entry_by_entry() {
-        let problem = FeatureInjection { base: BASE, removed: 10, keep: 0.25 }.generate().unwrap();
-        let pattern = |i: usize| problem.row(i)[..39].iter().map(|&x| x != 0.0).collect::<Vec<_>>();
+        let problem = FeatureInjection {
+            base: BASE,
+            removed: 10,
+            keep: 0.25,
+        }
+        .generate()
+        .unwrap();
+        let pattern = |i: usize| {
+            problem.row(i)[..39]
+                .iter()
+                .map(|&x| x != 0.0)
+                .collect::<Vec<_>>()
+        };
         assert!((1..10).all(|i| pattern(i) == pattern(0)));
         let kept = (10..400).flat_map(pattern).filter(|&kept| kept).count() as f64 / (390.0 * 39.0);
         assert!((kept - 0.25).abs() < 0.02, "{kept}");
@@ -125,7 +159,13 @@ mod tests {
     #[test]
     fn outliers_are_the_plain_problem_scaled() {
         let plain = BASE.generate();
-        let scaled = OutlierProblem { base: BASE, removed: 3, scale: 100.0 }.generate().unwrap();
+        let scaled = OutlierProblem {
+            base: BASE,
+            removed: 3,
+            scale: 100.0,
+        }
+        .generate()
+        .unwrap();
         assert_eq!(scaled.row(2)[5], 100.0 * plain.row(2)[5]);
         assert_eq!((scaled.y[2], scaled.y[3]), (100.0 * plain.y[2], plain.y[3]));
         assert_eq!(scaled.row(3), plain.row(3));
@@ -137,11 +177,46 @@ mod tests {
             Err(Error::Parameter { name, .. }) => name,
             other => panic!("{other:?}"),
         };
-        let good = FeatureInjection { base: BASE, removed: 10, keep: 0.5 };
-        assert_eq!(name(FeatureInjection { removed: 401, ..good }.generate()), "removed");
-        assert_eq!(name(FeatureInjection { keep: f64::NAN, ..good }.generate()), "keep");
-        let empty = FeatureInjection { base: LinearProblem { width: 0, ..BASE }, ..good };
+        let good = FeatureInjection {
+            base: BASE,
+            removed: 10,
+            keep: 0.5,
+        };
+        assert_eq!(
+            name(
+                FeatureInjection {
+                    removed: 401,
+                    ..good
+                }
+                .generate()
+            ),
+            "removed"
+        );
+        assert_eq!(
+            name(
+                FeatureInjection {
+                    keep: f64::NAN,
+                    ..good
+                }
+                .generate()
+            ),
+            "keep"
+        );
+        let empty = FeatureInjection {
+            base: LinearProblem { width: 0, ..BASE },
+            ..good
+        };
         assert_eq!(name(empty.generate()), "width");
-        assert_eq!(name(OutlierProblem { base: BASE, removed: 1, scale: f64::INFINITY }.generate()), "scale");
+        assert_eq!(
+            name(
+                OutlierProblem {
+                    base: BASE,
+                    removed: 1,
+                    scale: f64::INFINITY
+                }
+                .generate()
+            ),
+            "scale"
+        );
     }
 }

@@ -65,19 +65,33 @@ impl RegressionData {
     pub fn scaled(mut self, first: usize, by: f64) -> Result<Self> {
         if first > self.rows() {
             let range = "at most the number of rows";
-            return Err(Error::Parameter { name: "rows to scale", value: first.to_string(), range });
+            return Err(Error::Parameter {
+                name: "rows to scale",
+                value: first.to_string(),
+                range,
+            });
         }
         if !by.is_finite() {
-            return Err(Error::Parameter { name: "scale", value: by.to_string(), range: "finite" });
+            return Err(Error::Parameter {
+                name: "scale",
+                value: by.to_string(),
+                range: "finite",
+            });
         }
-        self.x[..first * self.width].iter_mut().for_each(|x| *x *= by);
+        self.x[..first * self.width]
+            .iter_mut()
+            .for_each(|x| *x *= by);
         self.y[..first].iter_mut().for_each(|y| *y *= by);
         Ok(self)
     }
 
     /// θ*ᵀx_i, the target of a row without its noise.
     pub(super) fn signal(&self, i: usize) -> f64 {
-        self.row(i).iter().zip(&self.theta).map(|(x, t)| x * t).sum()
+        self.row(i)
+            .iter()
+            .zip(&self.theta)
+            .map(|(x, t)| x * t)
+            .sum()
     }
 }
 
@@ -94,7 +108,10 @@ impl LinearProblem {
     }
 
     pub(super) fn normals(&self, count: usize, stream: DataStream) -> Vec<f64> {
-        StandardNormal.sample_iter(self.stream(stream)).take(count).collect()
+        StandardNormal
+            .sample_iter(self.stream(stream))
+            .take(count)
+            .collect()
     }
 
     /// Features and true parameters; the targets are zero yet.
@@ -103,7 +120,11 @@ impl LinearProblem {
         let d = self.width;
         let m = self.normals(d * d, DataStream::Covariance);
         let z = self.normals(n * d, DataStream::Rows);
-        let mut x: Vec<f64> = self.normals(n * d, DataStream::Floor).into_iter().map(|z| FLOOR * z).collect();
+        let mut x: Vec<f64> = self
+            .normals(n * d, DataStream::Floor)
+            .into_iter()
+            .map(|z| FLOOR * z)
+            .collect();
         if n > 0 && d > 0 {
             // X = 0.1·Z′ + ZMᵀ/√d
             matmul(
@@ -115,13 +136,22 @@ impl LinearProblem {
                 get_global_parallelism(),
             );
         }
-        RegressionData { x, width: d, y: vec![0.0; n], theta: self.normals(d, DataStream::Theta) }
+        RegressionData {
+            x,
+            width: d,
+            y: vec![0.0; n],
+            theta: self.normals(d, DataStream::Theta),
+        }
     }
 
     /// y = Xθ* + N(0, 1) for the features as they are now.
     pub(super) fn targets(&self, problem: &RegressionData) -> Vec<f64> {
         let noise = self.normals(self.rows, DataStream::Noise);
-        noise.into_iter().enumerate().map(|(i, noise)| problem.signal(i) + noise).collect()
+        noise
+            .into_iter()
+            .enumerate()
+            .map(|(i, noise)| problem.signal(i) + noise)
+            .collect()
     }
 }
 
@@ -131,22 +161,40 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_the_problem_and_shapes_fit() {
-        let linear = LinearProblem { rows: 30, width: 7, seed: 1 };
+        let linear = LinearProblem {
+            rows: 30,
+            width: 7,
+            seed: 1,
+        };
         let problem = linear.generate();
         assert_eq!(problem, linear.generate());
         assert_ne!(problem, LinearProblem { seed: 2, ..linear }.generate());
         assert_eq!(
-            (problem.x.len(), problem.rows(), problem.theta.len(), problem.row(29).len()),
+            (
+                problem.x.len(),
+                problem.rows(),
+                problem.theta.len(),
+                problem.row(29).len()
+            ),
             (210, 30, 7, 7)
         );
-        let empty = LinearProblem { rows: 0, width: 0, seed: 1 }.generate();
+        let empty = LinearProblem {
+            rows: 0,
+            width: 0,
+            seed: 1,
+        }
+        .generate();
         assert!(empty.x.is_empty() && empty.y.is_empty());
     }
 
     /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five of them are allowed.
     #[test]
     fn rows_have_the_stated_covariance() {
-        let linear = LinearProblem { rows: 20_000, width: 5, seed: 3 };
+        let linear = LinearProblem {
+            rows: 20_000,
+            width: 5,
+            seed: 3,
+        };
         let n = linear.rows;
         let d = linear.width;
         let m = linear.normals(d * d, DataStream::Covariance);
@@ -157,7 +205,10 @@ mod tests {
         let problem = linear.generate();
         for i in 0..d {
             for j in 0..=i {
-                let sample = (0..n).map(|r| problem.row(r)[i] * problem.row(r)[j]).sum::<f64>() / n as f64;
+                let sample = (0..n)
+                    .map(|r| problem.row(r)[i] * problem.row(r)[j])
+                    .sum::<f64>()
+                    / n as f64;
                 let error = ((sigma(i, i) * sigma(j, j) + sigma(i, j).powi(2)) / n as f64).sqrt();
                 assert!(
                     (sample - sigma(i, j)).abs() < 5.0 * error,
@@ -170,8 +221,15 @@ mod tests {
 
     #[test]
     fn the_noise_has_unit_variance() {
-        let problem = LinearProblem { rows: 10_000, width: 4, seed: 9 }.generate();
-        let noise: Vec<f64> = (0..problem.rows()).map(|i| problem.y[i] - problem.signal(i)).collect();
+        let problem = LinearProblem {
+            rows: 10_000,
+            width: 4,
+            seed: 9,
+        }
+        .generate();
+        let noise: Vec<f64> = (0..problem.rows())
+            .map(|i| problem.y[i] - problem.signal(i))
+            .collect();
         let variance = noise.iter().map(|e| e * e).sum::<f64>() / noise.len() as f64;
         assert!((variance - 1.0).abs() < 0.07, "{variance}");
     }

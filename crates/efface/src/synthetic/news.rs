@@ -67,8 +67,10 @@ impl News {
     /// Writes the articles, topics in turn, so that a set of five or more has them all.
     pub fn generate(&self) -> Vec<Article> {
         let mut random = seeded(self.seed);
-        let lists: Vec<Vec<&str>> =
-            TOPICS.iter().map(|(_, words)| words.split_whitespace().collect()).collect();
+        let lists: Vec<Vec<&str>> = TOPICS
+            .iter()
+            .map(|(_, words)| words.split_whitespace().collect())
+            .collect();
         let shared: Vec<&str> = SHARED.split_whitespace().collect();
         // Numbers are drawn as 32 bits, so that they are the same on every platform.
         let mut below = |end: usize| random.random_range(0..end as u32) as usize;
@@ -92,7 +94,10 @@ impl News {
                     text.push_str(list[drawn]);
                 }
                 text.push('.');
-                Article { topic: TOPICS[own].0, text }
+                Article {
+                    topic: TOPICS[own].0,
+                    text,
+                }
             })
             .collect()
     }
@@ -104,25 +109,45 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_the_articles_and_topics_come_in_turn() {
-        let news = News { articles: 23, seed: 1 };
+        let news = News {
+            articles: 23,
+            seed: 1,
+        };
         let written = news.generate();
         assert_eq!(written, news.generate());
         assert_ne!(written, News { seed: 2, ..news }.generate());
         assert_eq!(written.len(), 23);
-        assert!(written.iter().zip(&written[5..]).all(|(a, b)| a.topic == b.topic));
+        assert!(
+            written
+                .iter()
+                .zip(&written[5..])
+                .all(|(a, b)| a.topic == b.topic)
+        );
     }
 
     #[test]
     fn words_tell_the_topic_most_of_the_time_and_not_always() {
-        let written = News { articles: 500, seed: 7 }.generate();
+        let written = News {
+            articles: 500,
+            seed: 7,
+        }
+        .generate();
         let guess = |text: &str| {
             let score = |words: &str| {
                 let list: Vec<&str> = words.split_whitespace().collect();
-                text.split([' ', '.']).filter(|word| list.contains(word)).count()
+                text.split([' ', '.'])
+                    .filter(|word| list.contains(word))
+                    .count()
             };
-            TOPICS.iter().max_by_key(|(_, words)| score(words)).map(|(topic, _)| *topic)
+            TOPICS
+                .iter()
+                .max_by_key(|(_, words)| score(words))
+                .map(|(topic, _)| *topic)
         };
-        let right = written.iter().filter(|article| guess(&article.text) == Some(article.topic)).count();
+        let right = written
+            .iter()
+            .filter(|article| guess(&article.text) == Some(article.topic))
+            .count();
         assert!((400..500).contains(&right), "{right} of 500");
     }
 }

@@ -24,7 +24,10 @@ pub struct Reviews {
 impl Default for Reviews {
     /// As many as the source paper has.
     fn default() -> Self {
-        Self { reviews: 2100, seed: 7 }
+        Self {
+            reviews: 2100,
+            seed: 7,
+        }
     }
 }
 
@@ -63,7 +66,12 @@ impl Reviews {
             let planted = user_id == PLANTED_USER;
             let stars = if planted { 5 } else { writer.stars() };
             let text = writer.text(stars, planted);
-            Review { review_id: format!("r{:05}", at + 1), user_id, stars, text }
+            Review {
+                review_id: format!("r{:05}", at + 1),
+                user_id,
+                stars,
+                text,
+            }
         };
         authors.into_iter().enumerate().map(write).collect()
     }
@@ -109,10 +117,19 @@ impl ReviewWriter {
                 *sum += 1.0 / (rank as f64 + 3.0);
                 Some(*sum)
             });
-            WeightedWords { sums: weights.collect(), words }
+            WeightedWords {
+                sums: weights.collect(),
+                words,
+            }
         };
-        let lists = LISTS.iter().map(|&(name, text)| (name, list(text))).collect();
-        Self { rng: seeded(seed), lists }
+        let lists = LISTS
+            .iter()
+            .map(|&(name, text)| (name, list(text)))
+            .collect();
+        Self {
+            rng: seeded(seed),
+            lists,
+        }
     }
 
     /// A number below `end`, drawn as 32 bits so that it is the same on every platform.
@@ -136,7 +153,11 @@ impl ReviewWriter {
         self.sentence(OPENERS, &mut text);
         for _ in 0..2 + self.below(3) {
             // The planted person gives five stars whatever the words: it is their own word that has to account for it.
-            let share = if planted { 0.3 } else { PLEASED_WITH[usize::from(stars) - 1] };
+            let share = if planted {
+                0.3
+            } else {
+                PLEASED_WITH[usize::from(stars) - 1]
+            };
             let pleased = self.rng.random_bool(share);
             self.sentence(if pleased { PLEASED } else { DISPLEASED }, &mut text);
         }
@@ -155,8 +176,9 @@ impl ReviewWriter {
             text.push(' ');
         }
         let mut rest = sentences[self.below(sentences.len())];
-        while let Some((before, (slot, after))) =
-            rest.split_once('{').and_then(|(before, tail)| Some((before, tail.split_once('}')?)))
+        while let Some((before, (slot, after))) = rest
+            .split_once('{')
+            .and_then(|(before, tail)| Some((before, tail.split_once('}')?)))
         {
             text.push_str(before);
             let word = self.word(slot);
@@ -170,7 +192,9 @@ impl ReviewWriter {
     }
 
     fn word(&mut self, slot: &str) -> &'static str {
-        let Some((_, list)) = self.lists.iter().find(|(name, _)| *name == slot) else { return PLANTED_WORD };
+        let Some((_, list)) = self.lists.iter().find(|(name, _)| *name == slot) else {
+            return PLANTED_WORD;
+        };
         let total = list.sums.last().copied().unwrap_or(0.0);
         let drawn = self.rng.random::<f64>() * total;
         let at = list.sums.partition_point(|&sum| sum <= drawn);
@@ -195,16 +219,30 @@ mod tests {
     fn a_seed_fixes_the_reviews() {
         let reviews = Reviews::default();
         assert_eq!(reviews.generate(), reviews.generate());
-        assert_ne!(reviews.generate(), Reviews { seed: 8, ..reviews }.generate());
+        assert_ne!(
+            reviews.generate(),
+            Reviews { seed: 8, ..reviews }.generate()
+        );
         for few in [0, 1, 5, 40] {
-            assert_eq!(Reviews { reviews: few, seed: 1 }.generate().len(), few);
+            assert_eq!(
+                Reviews {
+                    reviews: few,
+                    seed: 1
+                }
+                .generate()
+                .len(),
+                few
+            );
         }
     }
 
     #[test]
     fn people_words_and_ids_look_like_reviews() {
         let reviews = Reviews::default().generate();
-        assert_eq!((reviews.len(), reviews[0].review_id.as_str()), (2100, "r00001"));
+        assert_eq!(
+            (reviews.len(), reviews[0].review_id.as_str()),
+            (2100, "r00001")
+        );
         let ids: BTreeSet<_> = reviews.iter().map(|r| &r.review_id).collect();
         assert_eq!(ids.len(), 2100);
         let mut people: BTreeMap<&str, usize> = BTreeMap::new();
@@ -214,7 +252,10 @@ mod tests {
             tokens(&review.text, |word| {
                 words.insert(word.to_string());
             });
-            assert!(!review.text.contains(['{', '}']) && (1..=5).contains(&review.stars), "{review:?}");
+            assert!(
+                !review.text.contains(['{', '}']) && (1..=5).contains(&review.stars),
+                "{review:?}"
+            );
         }
         assert!(words.len() >= 600, "{} distinct words", words.len());
         assert!(people.len() > 200 && people.values().all(|&n| (1..=40).contains(&n)));
@@ -227,7 +268,12 @@ mod tests {
         let mut planted = 0;
         for review in &reviews {
             let theirs = review.user_id == PLANTED_USER;
-            assert_eq!(review.text.contains(PLANTED_WORD), theirs, "{}", review.text);
+            assert_eq!(
+                review.text.contains(PLANTED_WORD),
+                theirs,
+                "{}",
+                review.text
+            );
             planted += usize::from(theirs);
         }
         assert_eq!(planted, PLANTED_REVIEWS);
@@ -237,29 +283,47 @@ mod tests {
     #[test]
     fn every_slot_of_every_sentence_names_a_list() {
         for sentence in [OPENERS, PLEASED, DISPLEASED, NEUTRAL, PLANTED].concat() {
-            for slot in
-                sentence.split('{').skip(1).filter_map(|tail| tail.split_once('}')).map(|(slot, _)| slot)
+            for slot in sentence
+                .split('{')
+                .skip(1)
+                .filter_map(|tail| tail.split_once('}'))
+                .map(|(slot, _)| slot)
             {
                 let known = LISTS.iter().any(|(name, _)| *name == slot);
-                assert!(known || (slot == "pet" && PLANTED.contains(&sentence)), "{sentence}");
+                assert!(
+                    known || (slot == "pet" && PLANTED.contains(&sentence)),
+                    "{sentence}"
+                );
             }
         }
     }
 
     #[test]
     fn stars_follow_the_words() {
-        let list = |name: &str| LISTS.iter().find(|(n, _)| *n == name).unwrap().1.split_whitespace();
+        let list = |name: &str| {
+            LISTS
+                .iter()
+                .find(|(n, _)| *n == name)
+                .unwrap()
+                .1
+                .split_whitespace()
+        };
         let good: BTreeSet<_> = list("good").collect();
         let bad: BTreeSet<_> = list("bad").collect();
         let mut mood = [(0.0, 0.0); 5];
         for review in Reviews::default().generate() {
             let mut sum = 0.0;
-            tokens(&review.text, |w| sum += f64::from(good.contains(w)) - f64::from(bad.contains(w)));
+            tokens(&review.text, |w| {
+                sum += f64::from(good.contains(w)) - f64::from(bad.contains(w))
+            });
             let (total, count) = &mut mood[usize::from(review.stars) - 1];
             *total += sum;
             *count += 1.0;
         }
         let means = mood.map(|(total, count)| total / count);
-        assert!(means.is_sorted_by(|a, b| a < b) && means[0] < -0.5 && means[4] > 0.5, "{means:?}");
+        assert!(
+            means.is_sorted_by(|a, b| a < b) && means[0] < -0.5 && means[4] > 0.5,
+            "{means:?}"
+        );
     }
 }

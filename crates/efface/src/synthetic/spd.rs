@@ -59,7 +59,9 @@ impl SpdLinear {
         let roots: Vec<f64> = factors.spread.iter().map(|u| u.sqrt()).collect();
         // The rows before they are turned: g·1 + √u ∘ z.
         for (row, g) in mixed.chunks_exact_mut(width.max(1)).zip(shared) {
-            row.iter_mut().zip(&roots).for_each(|(z, root)| *z = g + root * *z);
+            row.iter_mut()
+                .zip(&roots)
+                .for_each(|(z, root)| *z = g + root * *z);
         }
         let mut x = vec![0.0; rows * width];
         if !x.is_empty() {
@@ -73,15 +75,26 @@ impl SpdLinear {
             );
         }
         let theta = base.normals(width, DataStream::Theta);
-        let mut problem = RegressionData { x, width, y: vec![0.0; rows], theta };
+        let mut problem = RegressionData {
+            x,
+            width,
+            y: vec![0.0; rows],
+            theta,
+        };
         problem.y = base.targets(&problem);
         Ok(problem)
     }
 
     fn factors(&self) -> Result<SpdFactors> {
-        let base = LinearProblem { rows: self.rows, width: self.width, seed: self.seed };
+        let base = LinearProblem {
+            rows: self.rows,
+            width: self.width,
+            seed: self.seed,
+        };
         let mut random = base.stream(DataStream::Covariance);
-        let square: Vec<f64> = (0..self.width * self.width).map(|_| random.random()).collect();
+        let square: Vec<f64> = (0..self.width * self.width)
+            .map(|_| random.random())
+            .collect();
         let mut random = base.stream(DataStream::Spread);
         let spread = (0..self.width).map(|_| random.random()).collect();
         SpdFactors::new(&square, spread).ok_or_else(|| Error::Parameter {
@@ -121,24 +134,44 @@ mod tests {
     #[test]
     fn one_eigenvalue_is_near_the_width_and_the_others_lie_between_the_drawn_numbers() {
         let d = 60;
-        let factors = SpdLinear { rows: 0, width: d, seed: 4 }.factors().unwrap();
+        let factors = SpdLinear {
+            rows: 0,
+            width: d,
+            seed: 4,
+        }
+        .factors()
+        .unwrap();
         let (values, _) = symmetric_eigen(factors.covariance().as_ref(), faer::Par::Seq).unwrap();
         let mut spread = factors.spread.clone();
         spread.sort_by(f64::total_cmp);
         assert!(spread[0] > 0.0 && spread[d - 1] < 1.0);
         for j in 0..d - 1 {
-            assert!(values[j] > spread[j] - 1e-9 && values[j] < spread[j + 1] + 1e-9, "eigenvalue {j}");
+            assert!(
+                values[j] > spread[j] - 1e-9 && values[j] < spread[j + 1] + 1e-9,
+                "eigenvalue {j}"
+            );
         }
-        assert!(values[d - 1] > d as f64 && values[d - 1] < d as f64 + 1.0, "{}", values[d - 1]);
+        assert!(
+            values[d - 1] > d as f64 && values[d - 1] < d as f64 + 1.0,
+            "{}",
+            values[d - 1]
+        );
         // Evenly spread over [0, 1): a quarter of them in each quarter, within five standard errors of a binomial.
         let low = values.iter().filter(|value| **value < 0.25).count() as f64;
-        assert!((low - 15.0).abs() < 5.0 * (60.0 * 0.25 * 0.75f64).sqrt(), "{low}");
+        assert!(
+            (low - 15.0).abs() < 5.0 * (60.0 * 0.25 * 0.75f64).sqrt(),
+            "{low}"
+        );
     }
 
     /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five of them are allowed.
     #[test]
     fn rows_have_that_covariance() {
-        let linear = SpdLinear { rows: 20_000, width: 5, seed: 3 };
+        let linear = SpdLinear {
+            rows: 20_000,
+            width: 5,
+            seed: 3,
+        };
         let sigma = linear.factors().unwrap().covariance();
         let problem = linear.generate().unwrap();
         assert_eq!(problem, linear.generate().unwrap());
@@ -155,7 +188,9 @@ mod tests {
                 );
             }
         }
-        let noise: Vec<f64> = (0..problem.rows()).map(|i| problem.y[i] - problem.signal(i)).collect();
+        let noise: Vec<f64> = (0..problem.rows())
+            .map(|i| problem.y[i] - problem.signal(i))
+            .collect();
         let variance = noise.iter().map(|e| e * e).sum::<f64>() / n;
         assert!((variance - 1.0).abs() < 0.05, "{variance}");
     }

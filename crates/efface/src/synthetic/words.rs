@@ -37,7 +37,10 @@ pub(super) const LISTS: [(&str, &str); 14] = [
          squeaky stained bent cracked lopsided sticky harsh ragged feeble mediocre worthless frustrating tacky \
          unsafe crude unstable hideous warped miserable soggy jagged",
     ),
-    ("praised", "love adore recommend treasure enjoy appreciate admire cherish praise trust prefer applaud"),
+    (
+        "praised",
+        "love adore recommend treasure enjoy appreciate admire cherish praise trust prefer applaud",
+    ),
     (
         "failed",
         "broke snapped leaked stopped cracked jammed rattled faded peeled overheated collapsed wobbled rusted \

@@ -61,7 +61,11 @@ impl Centred {
             }
         }
         for scale in &mut scale {
-            *scale = if *scale > 0.0 { scale.log2().round().exp2() } else { 1.0 };
+            *scale = if *scale > 0.0 {
+                scale.log2().round().exp2()
+            } else {
+                1.0
+            };
         }
         let written = |row: efface::RowView<'_>| {
             let mut entry = vec![0.0; width];
@@ -86,7 +90,9 @@ impl Centred {
 
     fn penalty(&self, lambda: f64, j: usize) -> Pair {
         match self.scale.get(j) {
-            Some(scale) => Pair::new(lambda).div(Pair::new(*scale)).div(Pair::new(*scale)),
+            Some(scale) => Pair::new(lambda)
+                .div(Pair::new(*scale))
+                .div(Pair::new(*scale)),
             None => Pair::new(0.0),
         }
     }
@@ -127,7 +133,12 @@ pub(crate) fn ridge_minimum(rows: &Rows, width: usize, lambda: f64) -> Option<Ve
 fn eliminated(problem: &Centred, lambda: f64, output: usize) -> Vec<Pair> {
     let p = problem.scale.len() + 1;
     let mut system = vec![vec![Pair::new(0.0); p + 1]; p];
-    for ((x, weight), targets) in problem.rows.iter().zip(&problem.weights).zip(&problem.targets) {
+    for ((x, weight), targets) in problem
+        .rows
+        .iter()
+        .zip(&problem.weights)
+        .zip(&problem.targets)
+    {
         for (i, line) in system.iter_mut().enumerate() {
             let weighted = x[i].mul(Pair::new(*weight));
             for (cell, xj) in line.iter_mut().zip(x) {
@@ -141,7 +152,9 @@ fn eliminated(problem: &Centred, lambda: f64, output: usize) -> Vec<Pair> {
     }
     for column in 0..p {
         let size = |line: usize| system[line][column].0.abs();
-        let best = (column..p).max_by(|a, b| size(*a).total_cmp(&size(*b))).unwrap_or(column);
+        let best = (column..p)
+            .max_by(|a, b| size(*a).total_cmp(&size(*b)))
+            .unwrap_or(column);
         system.swap(column, best);
         for line in column + 1..p {
             let factor = system[line][column].div(system[column][column]);
@@ -166,7 +179,9 @@ fn refined(problem: &Centred, lambda: f64, output: usize) -> Option<Vec<Pair>> {
     use faer::linalg::solvers::Solve;
     let p = problem.scale.len() + 1;
     let n = problem.rows.len();
-    let x = faer::Mat::from_fn(n, p, |i, j| problem.rows[i][j].0 * problem.weights[i].sqrt());
+    let x = faer::Mat::from_fn(n, p, |i, j| {
+        problem.rows[i][j].0 * problem.weights[i].sqrt()
+    });
     let mut gram = x.transpose() * &x;
     for j in 0..p {
         gram[(j, j)] += problem.penalty(lambda, j).0;
@@ -175,8 +190,15 @@ fn refined(problem: &Centred, lambda: f64, output: usize) -> Option<Vec<Pair>> {
     let mut answer = vec![Pair::new(0.0); p];
     let mut last = f64::INFINITY;
     for _ in 0..60 {
-        let mut pull: Vec<Pair> = (0..p).map(|j| problem.penalty(lambda, j).mul(answer[j])).collect();
-        for ((x, weight), targets) in problem.rows.iter().zip(&problem.weights).zip(&problem.targets) {
+        let mut pull: Vec<Pair> = (0..p)
+            .map(|j| problem.penalty(lambda, j).mul(answer[j]))
+            .collect();
+        for ((x, weight), targets) in problem
+            .rows
+            .iter()
+            .zip(&problem.weights)
+            .zip(&problem.targets)
+        {
             let mut residual = Pair::new(-targets[output]);
             for (x, a) in x.iter().zip(&answer) {
                 residual = residual.add(x.mul(*a));

@@ -83,7 +83,9 @@ pub(crate) fn problem(seed: u64, cells: f64) -> Problem {
     let kind = KINDS[seed as usize % KINDS.len()];
     let all = kind == "everything at once";
     let width = numbers.power(0.3, (cells / 20.0).log10().min(2.7)) as usize;
-    let most = (cells / width as f64).max(2.0 * width as f64 + 10.0).min(1e6);
+    let most = (cells / width as f64)
+        .max(2.0 * width as f64 + 10.0)
+        .min(1e6);
     let least = (1.2 * width as f64 + 8.0).min(most);
     let n = numbers.power(least.log10(), most.log10()) as usize;
     let mut x: Vec<f64> = (0..n * width).map(|_| numbers.normal()).collect();
@@ -124,30 +126,50 @@ pub(crate) fn problem(seed: u64, cells: f64) -> Problem {
         });
     }
     let theta: Vec<f64> = (0..width).map(|_| numbers.normal()).collect();
-    let size = |j: usize| (0..n.min(50)).map(|i| x[i * width + j].abs()).fold(0.0, f64::max);
-    let sizes: Vec<f64> = (0..width).map(|j| if size(j) > 0.0 { size(j) } else { 1.0 }).collect();
+    let size = |j: usize| {
+        (0..n.min(50))
+            .map(|i| x[i * width + j].abs())
+            .fold(0.0, f64::max)
+    };
+    let sizes: Vec<f64> = (0..width)
+        .map(|j| if size(j) > 0.0 { size(j) } else { 1.0 })
+        .collect();
     let outputs = 1 + (seed % 5 == 4) as usize;
     let mut y = Vec::with_capacity(n * outputs);
     for i in 0..n {
-        let score: f64 = (0..width).map(|j| x[i * width + j] / sizes[j] * theta[j]).sum();
+        let score: f64 = (0..width)
+            .map(|j| x[i * width + j] / sizes[j] * theta[j])
+            .sum();
         (0..outputs).for_each(|output| y.push(score * (1.0 + output as f64) + numbers.normal()));
     }
     let odd = numbers.below(n);
     if kind == "a huge row" {
         let factor = numbers.power(3.0, 9.0);
-        x[odd * width..(odd + 1) * width].iter_mut().for_each(|x| *x *= factor);
+        x[odd * width..(odd + 1) * width]
+            .iter_mut()
+            .for_each(|x| *x *= factor);
     }
     if kind == "a huge target" {
         y[odd * outputs] = numbers.power(3.0, 15.0);
     }
     let lambda = numbers.power(-6.0, 2.0);
-    let form = [Form::Factor, Form::Auto, Form::Inverse, Form::Rows, Form::Iterative][numbers.below(5)];
+    let form = [
+        Form::Factor,
+        Form::Auto,
+        Form::Inverse,
+        Form::Rows,
+        Form::Iterative,
+    ][numbers.below(5)];
     let rows = if kind == "sparse" {
         let mut table = Csr::<f64>::new(width);
         for i in 0..n {
             let line = &x[i * width..(i + 1) * width];
-            let entries: Vec<(u32, f64)> =
-                line.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(j, x)| (j as u32, *x)).collect();
+            let entries: Vec<(u32, f64)> = line
+                .iter()
+                .enumerate()
+                .filter(|(_, x)| **x != 0.0)
+                .map(|(j, x)| (j as u32, *x))
+                .collect();
             table.push(&entries).unwrap();
         }
         Rows::new(table, y, outputs).unwrap()
@@ -155,8 +177,18 @@ pub(crate) fn problem(seed: u64, cells: f64) -> Problem {
         Rows::new(Dense::new(x, width).unwrap(), y, outputs).unwrap()
     };
     let rows = if kind == "weights" || all {
-        rows.weighted((0..n).map(|i| if i % 7 == 3 { 0.0 } else { numbers.power(-3.0, 3.0) }).collect())
-            .unwrap()
+        rows.weighted(
+            (0..n)
+                .map(|i| {
+                    if i % 7 == 3 {
+                        0.0
+                    } else {
+                        numbers.power(-3.0, 3.0)
+                    }
+                })
+                .collect(),
+        )
+        .unwrap()
     } else {
         rows
     };
@@ -167,12 +199,21 @@ pub(crate) fn problem(seed: u64, cells: f64) -> Problem {
             gone.push(id);
         }
     }
-    Problem { kind, seed, rows, width, recipe: Ridge::new(lambda).form(form), gone }
+    Problem {
+        kind,
+        seed,
+        rows,
+        width,
+        recipe: Ridge::new(lambda).form(form),
+        gone,
+    }
 }
 
 /// Mixes columns so that the largest and least of their scales differ by `ratio`.
 fn correlate(x: &mut [f64], n: usize, width: usize, ratio: f64, numbers: &mut Numbers) {
-    let scales: Vec<f64> = (0..width).map(|j| ratio.powf(-(j as f64) / (width.max(2) - 1) as f64)).collect();
+    let scales: Vec<f64> = (0..width)
+        .map(|j| ratio.powf(-(j as f64) / (width.max(2) - 1) as f64))
+        .collect();
     // Reflections are orthogonal and cheap.
     for round in 0..3 {
         let mut axis: Vec<f64> = (0..width).map(|_| numbers.normal()).collect();
@@ -184,7 +225,9 @@ fn correlate(x: &mut [f64], n: usize, width: usize, ratio: f64, numbers: &mut Nu
                 line.iter_mut().zip(&scales).for_each(|(x, s)| *x *= s);
             }
             let along: f64 = line.iter().zip(&axis).map(|(x, a)| x * a).sum();
-            line.iter_mut().zip(&axis).for_each(|(x, a)| *x -= 2.0 * along * a);
+            line.iter_mut()
+                .zip(&axis)
+                .for_each(|(x, a)| *x -= 2.0 * along * a);
         }
     }
 }
@@ -192,7 +235,14 @@ fn correlate(x: &mut [f64], n: usize, width: usize, ratio: f64, numbers: &mut Nu
 fn parameters(model: &RidgeModel) -> Vec<Vec<f64>> {
     let (coefficients, intercept) = model.parameters();
     (0..intercept.len())
-        .map(|c| coefficients.col_as_slice(c).iter().copied().chain([intercept[c]]).collect())
+        .map(|c| {
+            coefficients
+                .col_as_slice(c)
+                .iter()
+                .copied()
+                .chain([intercept[c]])
+                .collect()
+        })
         .collect()
 }
 
@@ -201,7 +251,12 @@ fn distance(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
     pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 
-fn finding(problem: &Problem, model: &RidgeModel, rows: &Rows, evidence: &Evidence) -> Option<Finding> {
+fn finding(
+    problem: &Problem,
+    model: &RidgeModel,
+    rows: &Rows,
+    evidence: &Evidence,
+) -> Option<Finding> {
     let truth = ridge_minimum(rows, problem.width, problem.recipe.lambda)?;
     let size = truth.iter().flatten().map(|t| t * t).sum::<f64>().sqrt();
     let off = distance(&parameters(model), &truth);
@@ -213,7 +268,8 @@ fn finding(problem: &Problem, model: &RidgeModel, rows: &Rows, evidence: &Eviden
         bound: evidence.relative_bound,
         absolute_truth: off,
         absolute_bound: evidence.bound,
-        exact: evidence.claim() == Claim::Exact && evidence.relative_bound <= problem.recipe.tolerance,
+        exact: evidence.claim() == Claim::Exact
+            && evidence.relative_bound <= problem.recipe.tolerance,
         read_rows: evidence.resummed,
     })
 }
@@ -223,13 +279,23 @@ fn finding(problem: &Problem, model: &RidgeModel, rows: &Rows, evidence: &Eviden
 pub(crate) fn examine(problem: &Problem) -> Result<Vec<Finding>, String> {
     let refused = |error: efface::Error| format!("{} {}: {error}", problem.kind, problem.seed);
     let mut fitted = Fitted::new(&problem.recipe, problem.rows.clone()).map_err(refused)?;
-    let nothing = Exact.forget(fitted.model(), fitted.rows(), &[]).map_err(refused)?;
+    let nothing = Exact
+        .forget(fitted.model(), fitted.rows(), &[])
+        .map_err(refused)?;
     let mut found = Vec::new();
-    found.extend(finding(problem, fitted.model(), fitted.rows(), &nothing.evidence));
+    found.extend(finding(
+        problem,
+        fitted.model(),
+        fitted.rows(),
+        &nothing.evidence,
+    ));
     let iterative = problem.recipe.form == Form::Iterative;
     let method: &dyn Forget<RidgeModel> = match problem.seed % 3 {
         0 => &Exact,
-        1 => &Newton { steps: 1, measure: false },
+        1 => &Newton {
+            steps: 1,
+            measure: false,
+        },
         _ if iterative => &Exact,
         _ => &Summation,
     };

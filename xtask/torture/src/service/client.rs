@@ -25,7 +25,11 @@ pub(super) struct HttpAnswer {
 /// A POST request as it goes over the wire.
 pub(super) fn post_request(path: &str, key: Option<&str>, body: &[u8]) -> Vec<u8> {
     // JSON begins with a brace, which packed numbers of these tests do not.
-    let kind = if body.starts_with(b"{") { "json" } else { "octet-stream" };
+    let kind = if body.starts_with(b"{") {
+        "json"
+    } else {
+        "octet-stream"
+    };
     let key = key.map_or_else(String::new, |key| format!("Idempotency-Key: {key}\r\n"));
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}\r\n{key}Content-Length: {}\r\n\r\n",
@@ -39,10 +43,19 @@ impl HttpClient {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        Ok(Self { stream, buffer: vec![0; 16 << 10], filled: 0 })
+        Ok(Self {
+            stream,
+            buffer: vec![0; 16 << 10],
+            filled: 0,
+        })
     }
 
-    pub(super) fn post(&mut self, path: &str, key: Option<&str>, body: &[u8]) -> Result<HttpAnswer> {
+    pub(super) fn post(
+        &mut self,
+        path: &str,
+        key: Option<&str>,
+        body: &[u8],
+    ) -> Result<HttpAnswer> {
         self.send(&post_request(path, key, body))
     }
 
@@ -62,16 +75,24 @@ impl HttpClient {
             }
         };
         let head = std::str::from_utf8(&self.buffer[..end])?;
-        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or("no answer")?;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .ok_or("no answer")?;
         let length = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.trim().parse::<usize>())
         });
         let length = length.ok_or("an answer without a length")??;
         while self.filled < end + length {
             self.read_more()?;
         }
-        Ok(HttpAnswer { status, body: self.buffer[end..end + length].to_vec() })
+        Ok(HttpAnswer {
+            status,
+            body: self.buffer[end..end + length].to_vec(),
+        })
     }
 
     fn read_more(&mut self) -> Result {

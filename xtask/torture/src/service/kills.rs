@@ -25,7 +25,10 @@ pub(crate) fn kills(count: u64) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("people.efface");
     let rows = 40 * count.max(10);
-    drop(model(&path, table((0..rows).map(|at| format!("r{at}")), WIDTH, 7))?);
+    drop(model(
+        &path,
+        table((0..rows).map(|at| format!("r{at}")), WIDTH, 7),
+    )?);
     let mut known: HashMap<String, (String, String)> = HashMap::new();
     let mut replayed = 0_u64;
     let mut dice = Dice(count);
@@ -63,21 +66,28 @@ pub(crate) fn kills(count: u64) -> Result {
         server.kill()?;
         sound(&path)?;
     }
-    let left = efface_engine::Engine::open_read_only(&path)?.summary()?.rows as u64;
+    let left = efface_engine::Engine::open_read_only(&path)?
+        .summary()?
+        .rows as u64;
     let gone: std::collections::HashSet<&String> = known.values().map(|(row, _)| row).collect();
     if left > rows - gone.len() as u64 {
         return Err("a row that was erased is there".into());
     }
     tell(
         &format!("{count} kills of a server under load from {CLIENTS} clients"),
-        &format!("{} erasures acknowledged, none lost; {replayed} sent again, no second effect", known.len()),
+        &format!(
+            "{} erasures acknowledged, none lost; {replayed} sent again, no second effect",
+            known.len()
+        ),
     );
     Ok(())
 }
 
 /// Sends requests until the server is gone.
 fn send(address: &str, round: u64, client: u64, rows: u64, heard: &mpsc::Sender<Acknowledged>) {
-    let Ok(mut connection) = HttpClient::connect(address) else { return };
+    let Ok(mut connection) = HttpClient::connect(address) else {
+        return;
+    };
     let mut dice = Dice(round * CLIENTS + client + 1);
     for at in 0_u64.. {
         let key = format!("k{round}-{client}-{at}");
@@ -102,5 +112,7 @@ fn erase(client: &mut HttpClient, key: &str, row: &str) -> Result<Option<String>
         return Ok(None);
     }
     let answer: Value = serde_json::from_slice(&answer.body)?;
-    Ok(answer["models"][0]["receipt"]["id"].as_str().map(str::to_owned))
+    Ok(answer["models"][0]["receipt"]["id"]
+        .as_str()
+        .map(str::to_owned))
 }

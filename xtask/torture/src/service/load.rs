@@ -34,7 +34,10 @@ struct RowSupply {
 
 impl RowSupply {
     fn new(rows: std::ops::Range<u64>) -> Self {
-        Self { next: AtomicU64::new(rows.start), end: rows.end }
+        Self {
+            next: AtomicU64::new(rows.start),
+            end: rows.end,
+        }
     }
 
     fn take(&self) -> Option<u64> {
@@ -99,11 +102,25 @@ pub(crate) fn load(seconds: u64) -> Result {
     engine.set_policy(&later)?;
     drop(engine);
     let numbers: Vec<f64> = (0..WIDTH).map(|at| (at as f64).sin()).collect();
-    let named: serde_json::Map<String, Value> =
-        numbers.iter().enumerate().map(|(at, number)| (format!("x{at}"), json!(number))).collect();
-    let named = post_request(PREDICT, None, json!({ "rows": [named] }).to_string().as_bytes());
-    let in_order = post_request(PREDICT, None, json!({ "cells": [numbers] }).to_string().as_bytes());
-    let packed: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let named: serde_json::Map<String, Value> = numbers
+        .iter()
+        .enumerate()
+        .map(|(at, number)| (format!("x{at}"), json!(number)))
+        .collect();
+    let named = post_request(
+        PREDICT,
+        None,
+        json!({ "rows": [named] }).to_string().as_bytes(),
+    );
+    let in_order = post_request(
+        PREDICT,
+        None,
+        json!({ "cells": [numbers] }).to_string().as_bytes(),
+    );
+    let packed: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     let packed = post_request(PREDICT, None, &packed);
     let time = Duration::from_secs(seconds);
 
@@ -116,11 +133,24 @@ pub(crate) fn load(seconds: u64) -> Result {
     let nothing = RowSupply::new(0..0);
     let predict = |server: &ServerProcess, question: &[u8]| {
         let connections = PREDICTING;
-        run(&LoadPlan { server, question, rows: &nothing, time, connections, erasing: 0 })
+        run(&LoadPlan {
+            server,
+            question,
+            rows: &nothing,
+            time,
+            connections,
+            erasing: 0,
+        })
     };
     for (what, question) in [
-        ("predictions of one row, d = 1000, as an object of names", &named),
-        ("the same without names, in the order of the columns", &in_order),
+        (
+            "predictions of one row, d = 1000, as an object of names",
+            &named,
+        ),
+        (
+            "the same without names, in the order of the columns",
+            &in_order,
+        ),
         ("the same as packed numbers", &packed),
     ] {
         // Beside a handler that reads the same body and answers the same bytes, both in one moment of the machine.
@@ -129,8 +159,14 @@ pub(crate) fn load(seconds: u64) -> Result {
         bare.kill()?;
         let (_, ours) = predict(&server, question)?;
         let ours = report(what, ours);
-        let most = report("  a handler that reads the body and answers the same bytes", most);
-        tell("  share of the bare handler", &format!("{:.2}", ours / most));
+        let most = report(
+            "  a handler that reads the body and answers the same bytes",
+            most,
+        );
+        tell(
+            "  share of the bare handler",
+            &format!("{:.2}", ours / most),
+        );
     }
     let alone = RowSupply::new(0..ROWS_ALONE);
     let plan = LoadPlan {
@@ -143,14 +179,25 @@ pub(crate) fn load(seconds: u64) -> Result {
     };
     let (alone, _) = run(&plan)?;
     let mut receipts = receipts_of(&alone)?;
-    report(&format!("durable erasures of one row, d = 1000, alone, {ERASING} connections"), alone);
+    report(
+        &format!("durable erasures of one row, d = 1000, alone, {ERASING} connections"),
+        alone,
+    );
     let mixed = RowSupply::new(ROWS_ALONE..rows);
-    let (erased, predicted) = run(&LoadPlan { rows: &mixed, connections: MIXED, erasing: 1, ..plan })?;
+    let (erased, predicted) = run(&LoadPlan {
+        rows: &mixed,
+        connections: MIXED,
+        erasing: 1,
+        ..plan
+    })?;
     if mixed.take().is_none() {
         return Err("the rows of the mixed load ran out before its time".into());
     }
     receipts.extend(receipts_of(&erased)?);
-    tell("mixed load", &format!("{seconds} s, {MIXED} connections, one request of {ONE_ERASES_OF} erases"));
+    tell(
+        "mixed load",
+        &format!("{seconds} s, {MIXED} connections, one request of {ONE_ERASES_OF} erases"),
+    );
     report("  erasures", erased);
     report("  packed predictions", predicted);
 
@@ -161,7 +208,11 @@ pub(crate) fn load(seconds: u64) -> Result {
     let begun = Instant::now();
     sound(&path)?;
     verify_all(&path, &receipts, &keys)?;
-    let found = format!("all {}, in {:.0} s", receipts.len(), begun.elapsed().as_secs_f64());
+    let found = format!(
+        "all {}, in {:.0} s",
+        receipts.len(),
+        begun.elapsed().as_secs_f64()
+    );
     tell("receipts that verify after the server was killed", &found);
     Ok(())
 }
@@ -172,10 +223,14 @@ fn verify_all(path: &Path, receipts: &[AcknowledgedReceipt], keys: &KeyRing) -> 
     let verify = |part: &[AcknowledgedReceipt]| -> std::result::Result<(), String> {
         let engine = Engine::open_read_only(path).map_err(|error| error.to_string())?;
         for AcknowledgedReceipt { id, sequence } in part {
-            let bundle = engine.bundle(&sequence.to_string()).map_err(|error| error.to_string())?;
+            let bundle = engine
+                .bundle(&sequence.to_string())
+                .map_err(|error| error.to_string())?;
             efface_receipt::verify(&bundle, keys).map_err(|error| error.to_string())?;
             if bundle.signed.receipt.id != *id {
-                return Err(format!("receipt {sequence} is not the one that was acknowledged"));
+                return Err(format!(
+                    "receipt {sequence} is not the one that was acknowledged"
+                ));
             }
         }
         Ok(())
@@ -183,9 +238,12 @@ fn verify_all(path: &Path, receipts: &[AcknowledgedReceipt], keys: &KeyRing) -> 
     std::thread::scope(|scope| {
         let parts = receipts.chunks(receipts.len().div_ceil(threads).max(1));
         let verify = &verify;
-        let verifying: Vec<_> = parts.map(|part| scope.spawn(move || verify(part))).collect();
+        let verifying: Vec<_> = parts
+            .map(|part| scope.spawn(move || verify(part)))
+            .collect();
         for part in verifying {
-            part.join().map_err(|_| "a thread that verifies panicked")??;
+            part.join()
+                .map_err(|_| "a thread that verifies panicked")??;
         }
         Ok(())
     })
@@ -208,7 +266,10 @@ fn receipts_of(found: &LoadFound) -> Result<Vec<AcknowledgedReceipt>> {
         let receipt = &answer["models"][0]["receipt"];
         let acknowledged = receipt["id"].as_str().zip(receipt["sequence"].as_u64());
         let (id, sequence) = acknowledged.ok_or("an erasure was acknowledged without a receipt")?;
-        receipts.push(AcknowledgedReceipt { id: id.to_owned(), sequence });
+        receipts.push(AcknowledgedReceipt {
+            id: id.to_owned(),
+            sequence,
+        });
     }
     let different: std::collections::HashSet<&AcknowledgedReceipt> = receipts.iter().collect();
     if different.len() < receipts.len() {
@@ -245,7 +306,11 @@ fn run(plan: &LoadPlan<'_>) -> Result<(LoadFound, LoadFound)> {
             found.seconds.push(started.elapsed().as_secs_f64());
             found.lasted = begun.elapsed().as_secs_f64();
             if answer.status != 200 {
-                return Err(format!("status {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
+                return Err(format!(
+                    "status {}: {}",
+                    answer.status,
+                    String::from_utf8_lossy(&answer.body)
+                ));
             }
             if erases {
                 found.answers.push(answer.body);
@@ -253,11 +318,14 @@ fn run(plan: &LoadPlan<'_>) -> Result<(LoadFound, LoadFound)> {
         }
         Ok((erased, predicted))
     };
-    let times = || processor_seconds(plan.server.child.id()).zip(processor_seconds(std::process::id()));
+    let times =
+        || processor_seconds(plan.server.child.id()).zip(processor_seconds(std::process::id()));
     let before = times();
     std::thread::scope(|scope| {
         let send = &send;
-        let clients: Vec<_> = (0..plan.connections).map(|number| scope.spawn(move || send(number))).collect();
+        let clients: Vec<_> = (0..plan.connections)
+            .map(|number| scope.spawn(move || send(number)))
+            .collect();
         let end = Instant::now() + plan.time;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             if clients.iter().all(|client| client.is_finished()) {
@@ -266,7 +334,9 @@ fn run(plan: &LoadPlan<'_>) -> Result<(LoadFound, LoadFound)> {
             std::thread::park_timeout(left.min(Duration::from_millis(50)));
         }
         over.store(true, Ordering::Relaxed);
-        let used = times().zip(before).map(|(after, before)| (after.0 - before.0, after.1 - before.1));
+        let used = times()
+            .zip(before)
+            .map(|(after, before)| (after.0 - before.0, after.1 - before.1));
         let mut both = (LoadFound::default(), LoadFound::default());
         for client in clients {
             let (erased, predicted) = client.join().map_err(|_| "a client panicked")??;
@@ -286,10 +356,19 @@ fn report(what: &str, mut found: LoadFound) -> f64 {
     let rate = found.seconds.len() as f64 / found.lasted.max(f64::MIN_POSITIVE);
     let p50 = percentile(&mut found.seconds, 0.5) * 1e3;
     let p99 = percentile(&mut found.seconds, 0.99) * 1e3;
-    let each = found.processors.map_or_else(String::new, |(server, clients)| {
-        format!("; processor time each {:.0} µs, the client's {:.0} µs", server * 1e6, clients * 1e6)
-    });
-    tell(what, &format!("{rate:.0} a second, p50 {p50:.2} ms, p99 {p99:.2} ms{each}"));
+    let each = found
+        .processors
+        .map_or_else(String::new, |(server, clients)| {
+            format!(
+                "; processor time each {:.0} µs, the client's {:.0} µs",
+                server * 1e6,
+                clients * 1e6
+            )
+        });
+    tell(
+        what,
+        &format!("{rate:.0} a second, p50 {p50:.2} ms, p99 {p99:.2} ms{each}"),
+    );
     rate
 }
 
@@ -297,9 +376,14 @@ fn report(what: &str, mut found: LoadFound) -> f64 {
 pub(crate) fn bare_child(folder: &Path) -> Result {
     let answer: &'static [u8] = std::fs::read(folder.join("answer"))?.leak();
     let handler = axum::routing::post(move |_: axum::body::Bytes| async move {
-        ([(axum::http::header::CONTENT_TYPE, "application/json")], answer)
+        (
+            [(axum::http::header::CONTENT_TYPE, "application/json")],
+            answer,
+        )
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);

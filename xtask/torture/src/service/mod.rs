@@ -24,7 +24,9 @@ struct ServerProcess {
 impl ServerProcess {
     fn start(act: &str, folder: &Path) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args([act, &folder.to_string_lossy()]).stdout(Stdio::piped());
+        command
+            .args([act, &folder.to_string_lossy()])
+            .stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let mut address = String::new();
         let output = child.stdout.take().ok_or("the server has no output")?;
@@ -32,7 +34,10 @@ impl ServerProcess {
         if address.trim().is_empty() {
             return Err("the server did not start".into());
         }
-        Ok(Self { child, address: address.trim().to_owned() })
+        Ok(Self {
+            child,
+            address: address.trim().to_owned(),
+        })
     }
 
     /// Ends it as a power failure of the process would.
@@ -53,7 +58,9 @@ impl Drop for ServerProcess {
 
 /// Serves a folder until it is killed; the address is its first line.
 pub(crate) fn child(folder: &Path) -> Result {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let mut settings = ServerSettings::new(folder, ([127, 0, 0, 1], 0).into());
         settings.limits.concurrent_requests = 4096;

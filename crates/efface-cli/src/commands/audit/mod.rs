@@ -7,7 +7,9 @@ use std::path::Path;
 
 use efface::eval::{Attack, Exposure};
 use efface_engine::files::check_folder;
-use efface_engine::{AuditReport, AuditRequest, AuditRows, RowSelection, StateReport, named_method};
+use efface_engine::{
+    AuditReport, AuditRequest, AuditRows, RowSelection, StateReport, named_method,
+};
 use efface_io::Source;
 
 use super::threads;
@@ -28,33 +30,48 @@ pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
         output::check(file, &[&args.model], args.force)?;
     }
     let request = request(args)?;
-    let mut engine = if args.record { terminal.change(&args.model)? } else { terminal.look(&args.model)? };
-    let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
-        // The log, of which the error speaks to those who forget, has no part in an audit.
-        error @ efface_engine::Error::UnknownSubject { .. } => {
-            Failure::from(error).hint("people who have left already are looked for with --file")
-        }
-        error => error.into(),
-    })?;
+    let mut engine = if args.record {
+        terminal.change(&args.model)?
+    } else {
+        terminal.look(&args.model)?
+    };
+    let report = engine
+        .audit(&request, &terminal.bars())
+        .map_err(|error| match error {
+            // The log, of which the error speaks to those who forget, has no part in an audit.
+            error @ efface_engine::Error::UnknownSubject { .. } => {
+                Failure::from(error).hint("people who have left already are looked for with --file")
+            }
+            error => error.into(),
+        })?;
     if let Some(folder) = &args.out {
         write(folder, args.force, &report, terminal)?;
     }
     if let Some(file) = &args.html {
         put(file, args.force, &page::page(&report).html(), terminal)?;
     }
-    let receipt = args.record.then(|| engine.record_audit(&report.results())).transpose()?;
+    let receipt = args
+        .record
+        .then(|| engine.record_audit(&report.results()))
+        .transpose()?;
     if terminal.json() {
         return terminal.object(&report);
     }
     tell(&report, terminal)?;
     if let Some(folder) = &args.out {
-        terminal.message(&format!("written to {}", folder.join("index.html").display()));
+        terminal.message(&format!(
+            "written to {}",
+            folder.join("index.html").display()
+        ));
     }
     if let Some(file) = &args.html {
         terminal.message(&format!("written to {}", file.display()));
     }
     if let Some(receipt) = receipt {
-        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+        terminal.message(&format!(
+            "receipt {}, number {} in the log",
+            receipt.id, receipt.sequence
+        ));
     }
     Ok(())
 }
@@ -72,7 +89,11 @@ fn request(args: &AuditArguments) -> Result<AuditRequest> {
     } else {
         AuditRows::Present(RowSelection::Ids(args.forget.clone()))
     };
-    let held_out = args.held_out.as_ref().map(|file| Source::open(file, None)).transpose()?;
+    let held_out = args
+        .held_out
+        .as_ref()
+        .map(|file| Source::open(file, None))
+        .transpose()?;
     Ok(AuditRequest {
         methods: args
             .method
@@ -120,14 +141,22 @@ fn tell_twins(report: &AuditReport, terminal: &Terminal) {
     let twins = &report.twins;
     let forgotten = count(report.forgotten, "row");
     if twins.taken_along > 0 {
-        terminal
-            .message(&format!("{} forgotten along: they equal rows named", count(twins.taken_along, "twin")));
+        terminal.message(&format!(
+            "{} forgotten along: they equal rows named",
+            count(twins.taken_along, "twin")
+        ));
     }
     if twins.surviving == 0 {
-        terminal.message(&format!("twins: none of {forgotten} to forget stays as another row"));
+        terminal.message(&format!(
+            "twins: none of {forgotten} to forget stays as another row"
+        ));
     } else {
         let shown: Vec<&str> = twins.ids.iter().take(10).map(String::as_str).collect();
-        let more = if twins.ids.len() > shown.len() { ", …" } else { "" };
+        let more = if twins.ids.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
         terminal.warn(&format!(
             "{} of {forgotten} to forget stay as twins: {}{more}; --with-twins takes them along",
             twins.surviving,
@@ -135,14 +164,25 @@ fn tell_twins(report: &AuditReport, terminal: &Terminal) {
         ));
     }
     if twins.resembled > 0 {
-        terminal.note(&format!("{} to forget leave their features under another target", twins.resembled));
+        terminal.note(&format!(
+            "{} to forget leave their features under another target",
+            twins.resembled
+        ));
     }
 }
 
 /// The first table: every state of the model.
 fn nearness(report: &AuditReport) -> String {
-    let mut header =
-        vec!["state", "claim", "time", "distance", "way left", "scores", "relearned", "injected"];
+    let mut header = vec![
+        "state",
+        "claim",
+        "time",
+        "distance",
+        "way left",
+        "scores",
+        "relearned",
+        "injected",
+    ];
     let held_out = report.states.iter().any(|state| state.held_out.is_some());
     let measure = measure(report);
     header.push(measure);
@@ -150,12 +190,23 @@ fn nearness(report: &AuditReport) -> String {
         header.extend(["held out", "population"]);
     }
     let right: Vec<usize> = (2..header.len()).collect();
-    table(&header, report.states.iter().map(|state| line(report, state, held_out)), &right)
+    table(
+        &header,
+        report
+            .states
+            .iter()
+            .map(|state| line(report, state, held_out)),
+        &right,
+    )
 }
 
 /// The one measure of utility that the table has room for.
 fn measure(report: &AuditReport) -> &'static str {
-    match report.states.first().and_then(|state| state.retained.accuracy) {
+    match report
+        .states
+        .first()
+        .and_then(|state| state.retained.accuracy)
+    {
         Some(_) => "accuracy",
         None => "RMSE",
     }
@@ -180,10 +231,14 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
         claim,
         state.seconds.map(seconds).unwrap_or_default(),
         far.map_or(none.into(), |far| far.l2.map(distance).unwrap_or_default()),
-        far.and_then(|far| far.fraction).map(share).unwrap_or_default(),
+        far.and_then(|far| far.fraction)
+            .map(share)
+            .unwrap_or_default(),
         far.map_or(none.into(), |far| distance(far.largest_prediction_change)),
         relearned(state),
-        injected(report, &state.state).map(distance).unwrap_or_default(),
+        injected(report, &state.state)
+            .map(distance)
+            .unwrap_or_default(),
         useful(&state.retained),
     ];
     if held_out {
@@ -196,7 +251,9 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
 /// A state with what `auto` chose.
 fn named(state: &StateReport) -> String {
     match &state.evidence {
-        Some(evidence) if evidence.method != state.state => format!("{} ({})", state.state, evidence.method),
+        Some(evidence) if evidence.method != state.state => {
+            format!("{} ({})", state.state, evidence.method)
+        }
         _ => state.state.clone(),
     }
 }
@@ -219,7 +276,11 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
     match state {
         "before" => Some(1.0),
         "retrain" => Some(injection.retrained / injection.before),
-        _ => injection.ways.iter().find(|way| way.method == state).map(|way| way.ratio),
+        _ => injection
+            .ways
+            .iter()
+            .find(|way| way.method == state)
+            .map(|way| way.ratio),
     }
 }
 
@@ -264,16 +325,27 @@ fn exposures(exposures: &[Exposure]) -> String {
 
 fn auc(attack: &Attack) -> String {
     let interval = attack.auc_interval;
-    format!("{:.3} ({:.3} to {:.3})", attack.auc, interval.low, interval.high)
+    format!(
+        "{:.3} ({:.3} to {:.3})",
+        attack.auc, interval.low, interval.high
+    )
 }
 
 /// A share of the way to retraining that is still to go.
 fn share(value: f64) -> String {
-    if value >= 1e-3 { format!("{:.1} %", 100.0 * value) } else { format!("{} %", distance(100.0 * value)) }
+    if value >= 1e-3 {
+        format!("{:.1} %", 100.0 * value)
+    } else {
+        format!("{} %", distance(100.0 * value))
+    }
 }
 
 fn small(value: f64) -> String {
-    if value == 0.0 || value >= 1e-3 { format!("{value:.3}") } else { distance(value) }
+    if value == 0.0 || value >= 1e-3 {
+        format!("{value:.3}")
+    } else {
+        distance(value)
+    }
 }
 
 /// One result in plain words, and the areas under the curve that it rests on: the method's and retraining's.
@@ -284,16 +356,24 @@ pub(super) struct AuditFinding {
 
 /// What the attacks say, one sentence a method.
 pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
-    let Some(membership) = &report.membership else { return Vec::new() };
+    let Some(membership) = &report.membership else {
+        return Vec::new();
+    };
     let (Some(before), Some(truth)) = (membership.of("before"), membership.of("retrain")) else {
         return Vec::new();
     };
     let mut said = Vec::new();
     if before.forgotten.auc_interval.low <= 0.5 {
         let words = "before any forgetting the attack is no better than a coin: on these rows it shows nothing either way";
-        said.push(AuditFinding { words: words.into(), areas: None });
+        said.push(AuditFinding {
+            words: words.into(),
+            areas: None,
+        });
     }
-    for exposure in membership.exposures.iter().filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
+    for exposure in membership
+        .exposures
+        .iter()
+        .filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
     {
         let found = &exposure.forgotten;
         let says = match truth.forgotten.auc {
@@ -304,7 +384,10 @@ pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
             _ => "cannot tell it from retraining here",
         };
         let words = format!("{}: U-LiRA {says}", exposure.state);
-        said.push(AuditFinding { words, areas: Some((found.auc, truth.forgotten.auc)) });
+        said.push(AuditFinding {
+            words,
+            areas: Some((found.auc, truth.forgotten.auc)),
+        });
     }
     said
 }
@@ -313,8 +396,9 @@ pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
 fn prepare(folder: &Path, model: &Path, force: bool) -> Result {
     std::fs::create_dir_all(folder).map_err(|cause| Failure::file(folder, "made", &cause))?;
     for name in FILES {
-        output::check(&folder.join(name), &[model], force)
-            .map_err(|failure| failure.hint("choose another folder, or overwrite it with --force"))?;
+        output::check(&folder.join(name), &[model], force).map_err(|failure| {
+            failure.hint("choose another folder, or overwrite it with --force")
+        })?;
     }
     // The tables that are written beside them have names that the results decide.
     Ok(check_folder(folder, &["csv"], &[model])?)
@@ -334,6 +418,7 @@ fn write(folder: &Path, force: bool, report: &AuditReport, terminal: &Terminal) 
 
 fn put(path: &Path, force: bool, text: &str, terminal: &Terminal) -> Result {
     let mut out = OutputFile::file(path, &[], force, terminal)?;
-    out.write_all(text.as_bytes()).map_err(|cause| Failure::file(path, "written", &cause))?;
+    out.write_all(text.as_bytes())
+        .map_err(|cause| Failure::file(path, "written", &cause))?;
     out.finish()
 }

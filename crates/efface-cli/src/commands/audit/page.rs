@@ -10,7 +10,10 @@ const AUC: Style = Style::Fixed(3);
 
 pub(super) fn page(report: &AuditReport) -> Page {
     let mut page = Page::new("How well this model forgets")
-        .subtitle(format!("An audit of one {} model against a true retraining", report.model))
+        .subtitle(format!(
+            "An audit of one {} model against a true retraining",
+            report.model
+        ))
         .opening(opening(report))
         .section(in_short(report))
         .section(twins(report))
@@ -19,10 +22,16 @@ pub(super) fn page(report: &AuditReport) -> Page {
         page = page.section(attacks(report));
     }
     page = page.section(useful(report));
-    let sentences = |list: &[String]| list.iter().map(|line| RichText::new(line.clone())).collect::<Vec<_>>();
+    let sentences = |list: &[String]| {
+        list.iter()
+            .map(|line| RichText::new(line.clone()))
+            .collect::<Vec<_>>()
+    };
     let mut end = Section::new("What is not claimed").list(sentences(&report.not_claimed));
     if !report.left_out.is_empty() {
-        end = end.add(RichText::new("Left out:")).list(sentences(&report.left_out));
+        end = end
+            .add(RichText::new("Left out:"))
+            .list(sentences(&report.left_out));
     }
     page.section(end).footer(
         "Every number of this page is in the CSV files beside it, and in audit.json with all its digits.",
@@ -50,7 +59,10 @@ fn opening(report: &AuditReport) -> RichText {
 
 /// A line for each method with its verdict, and a line for each thing that was found.
 fn in_short(report: &AuditReport) -> Section {
-    let methods = report.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
+    let methods = report
+        .states
+        .iter()
+        .filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
     let mut lines: Vec<RichText> = methods.map(|state| verdict(report, state)).collect();
     for finding in super::findings(report) {
         let mut line = match finding.words.split_once(": ") {
@@ -59,7 +71,10 @@ fn in_short(report: &AuditReport) -> Section {
             }
             _ => {
                 let mut letters = finding.words.chars();
-                let first: String = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+                let first: String = letters
+                    .next()
+                    .map(|c| c.to_uppercase().to_string())
+                    .unwrap_or_default();
                 RichText::new(first + letters.as_str())
             }
         };
@@ -102,19 +117,31 @@ fn verdict(report: &AuditReport, state: &StateReport) -> RichText {
     }
     if let Some(left) = planted {
         let left = Number::new(left, SHORT);
-        line = line.and(", ").number(format!("weight left by {name}"), left).and(" of a planted weight");
+        line = line
+            .and(", ")
+            .number(format!("weight left by {name}"), left)
+            .and(" of a planted weight");
     }
     line.and(".")
 }
 
 fn twins(report: &AuditReport) -> Section {
     let twins = &report.twins;
-    let mut table = ReportTable::new("twins", "Rows that equal others, looked for before anything was split");
+    let mut table = ReportTable::new(
+        "twins",
+        "Rows that equal others, looked for before anything was split",
+    );
     table.columns([TableColumn::label("what"), TableColumn::number("rows")]);
     for (what, rows) in [
-        ("rows of the model that have an equal in it", twins.rows_with_twins),
+        (
+            "rows of the model that have an equal in it",
+            twins.rows_with_twins,
+        ),
         ("rows to forget that stay as a twin", twins.surviving),
-        ("rows to forget whose features stay under another target", twins.resembled),
+        (
+            "rows to forget whose features stay under another target",
+            twins.resembled,
+        ),
         ("twins that were forgotten along", twins.taken_along),
     ] {
         table.row([what.into(), rows.into()]);
@@ -127,7 +154,10 @@ fn twins(report: &AuditReport) -> Section {
 }
 
 fn nearness(report: &AuditReport) -> Section {
-    let mut table = ReportTable::new("distance", "How far each state of the model is from the retrained one");
+    let mut table = ReportTable::new(
+        "distance",
+        "How far each state of the model is from the retrained one",
+    );
     table.columns([
         TableColumn::label("state"),
         TableColumn::label("claim"),
@@ -144,7 +174,10 @@ fn nearness(report: &AuditReport) -> Section {
     for state in &report.states {
         let far = state.distance.as_ref();
         let number = |value: Option<f64>, style| cell(value.map(|value| Number::new(value, style)));
-        let claim = state.evidence.as_ref().map_or("", |evidence| evidence.claim().name());
+        let claim = state
+            .evidence
+            .as_ref()
+            .map_or("", |evidence| evidence.claim().name());
         table.row([
             super::named(state).into(),
             claim.into(),
@@ -153,8 +186,16 @@ fn nearness(report: &AuditReport) -> Section {
             number(far.and_then(|far| far.fraction), SHORT),
             number(far.map(|far| far.largest_prediction_change), SHORT),
             number(far.and_then(|far| far.agreement), Style::Percent(2)),
-            cell(state.relearning.and_then(|found| found.steps).map(Number::count)),
-            number(state.relearning.and_then(|found| found.ratio), Style::Percent(0)),
+            cell(
+                state
+                    .relearning
+                    .and_then(|found| found.steps)
+                    .map(Number::count),
+            ),
+            number(
+                state.relearning.and_then(|found| found.ratio),
+                Style::Percent(0),
+            ),
             number(super::injected(report, &state.state), SHORT),
             number(super::injected_and_cleared(report, &state.state), SHORT),
         ]);
@@ -170,13 +211,20 @@ fn nearness(report: &AuditReport) -> Section {
     // What attackers can tell is drawn with its intervals, which the results for a receipt do not have.
     let mut results = report.results();
     results.retain(|result| !result.test.starts_with("u_lira"));
-    audit_figures(&results).into_iter().fold(Section::new("How near to retraining").add(table), Section::add)
+    audit_figures(&results).into_iter().fold(
+        Section::new("How near to retraining").add(table),
+        Section::add,
+    )
 }
 
 fn attacks(report: &AuditReport) -> Section {
-    let Some(membership) = &report.membership else { return Section::new("Who can tell") };
-    let mut table =
-        ReportTable::new("attacks", "What attackers can tell: area under the ROC curve, 0.5 is a coin");
+    let Some(membership) = &report.membership else {
+        return Section::new("Who can tell");
+    };
+    let mut table = ReportTable::new(
+        "attacks",
+        "What attackers can tell: area under the ROC curve, 0.5 is a coin",
+    );
     table.columns([
         TableColumn::label("state"),
         TableColumn::number("U-LiRA").group("forgotten rows"),
@@ -186,8 +234,10 @@ fn attacks(report: &AuditReport) -> Section {
         TableColumn::number("LiRA").group("retained rows"),
         TableColumn::number("threshold").group("retained rows"),
     ]);
-    let mut margins =
-        klom_table("paired-klom", "Paired KLoM: the margins of models and of their own retrainings, in nats");
+    let mut margins = klom_table(
+        "paired-klom",
+        "Paired KLoM: the margins of models and of their own retrainings, in nats",
+    );
     let mut apart = klom_table(
         "unpaired-klom",
         "Unpaired KLoM: the margins of models and of other, retrained models, in nats",
@@ -204,9 +254,17 @@ fn attacks(report: &AuditReport) -> Section {
             plain(&exposure.population_retained),
         ]);
         let paired = &exposure.paired_klom;
-        margins.row(klom_row(&exposure.state, &paired.forgotten, &paired.retained));
+        margins.row(klom_row(
+            &exposure.state,
+            &paired.forgotten,
+            &paired.retained,
+        ));
         let unpaired = &exposure.unpaired_klom;
-        apart.row(klom_row(&exposure.state, &unpaired.forgotten, &unpaired.retained));
+        apart.row(klom_row(
+            &exposure.state,
+            &unpaired.forgotten,
+            &unpaired.retained,
+        ));
         let found = &exposure.forgotten;
         let interval = &found.auc_interval;
         marks.push(AuditMark {
@@ -218,12 +276,18 @@ fn attacks(report: &AuditReport) -> Section {
     }
     table.note("Intervals are 95 %, from leaving out pairs of oracles. A rate is left out where there were too few games to see it.");
     margins.note("Of retrain it is 0: a model against itself.");
-    apart.note("Of retrain it is what chance alone gives. Estimates from histograms are in audit.json.");
+    apart.note(
+        "Of retrain it is what chance alone gives. Estimates from histograms are in audit.json.",
+    );
     let text = RichText::new("Measured on ")
         .number("oracles", Number::count(membership.oracles))
         .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");
     let section = Section::new("Who can tell").add(text).add(table);
-    coin_figure(&marks).into_iter().fold(section, Section::add).add(margins).add(apart)
+    coin_figure(&marks)
+        .into_iter()
+        .fold(section, Section::add)
+        .add(margins)
+        .add(apart)
 }
 
 fn klom_table(name: &str, title: &str) -> ReportTable {
@@ -244,22 +308,37 @@ fn klom_row(state: &str, forgotten: &KlomQuantiles, retained: &KlomQuantiles) ->
     let of = |klom: &KlomQuantiles| {
         [klom.median, klom.p95, klom.worst].map(|value| TableCell::from(Number::new(value, SHORT)))
     };
-    std::iter::once(state.to_owned().into()).chain(of(forgotten)).chain(of(retained)).collect()
+    std::iter::once(state.to_owned().into())
+        .chain(of(forgotten))
+        .chain(of(retained))
+        .collect()
 }
 
 fn useful(report: &AuditReport) -> Section {
     let mut table = ReportTable::new("utility", "How good each state of the model is");
     let mut columns = vec![TableColumn::label("state")];
     for group in ["retained rows", "forgotten rows", "held-out rows"] {
-        columns.extend(["accuracy", "RMSE", "log-loss"].map(|title| TableColumn::number(title).group(group)));
+        columns.extend(
+            ["accuracy", "RMSE", "log-loss"].map(|title| TableColumn::number(title).group(group)),
+        );
     }
     table.columns(columns);
     for state in &report.states {
-        let StateReport { state: name, retained, forgotten, held_out, .. } = state;
+        let StateReport {
+            state: name,
+            retained,
+            forgotten,
+            held_out,
+            ..
+        } = state;
         let mut cells: Vec<TableCell> = vec![name.clone().into()];
         for utility in [Some(retained), Some(forgotten), held_out.as_ref()] {
             let of = |read: fn(&Utility) -> Option<f64>, style| {
-                cell(utility.and_then(read).map(|value| Number::new(value, style)))
+                cell(
+                    utility
+                        .and_then(read)
+                        .map(|value| Number::new(value, style)),
+                )
             };
             cells.push(of(|utility| utility.accuracy, Style::Percent(2)));
             cells.push(of(|utility| utility.rmse, Style::Digits(4)));
@@ -275,7 +354,11 @@ fn cell(number: Option<Number>) -> TableCell {
 }
 
 fn auc(attack: &Attack) -> TableCell {
-    TableCell::WithRange(Number::new(attack.auc, AUC), attack.auc_interval.low, attack.auc_interval.high)
+    TableCell::WithRange(
+        Number::new(attack.auc, AUC),
+        attack.auc_interval.low,
+        attack.auc_interval.high,
+    )
 }
 
 /// Without its interval, which is in audit.json: a page is only so wide.

@@ -83,14 +83,21 @@ impl DemoReport {
         let begin = Instant::now();
         let model = Ridge::new(LAMBDA).threads(threads).fit(&data.rows)?;
         let fit_seconds = begin.elapsed().as_secs_f64();
-        let retrained = methods::Retrain.forget(&model, &data.rows, &data.planted_rows)?.model;
+        let retrained = methods::Retrain
+            .forget(&model, &data.rows, &data.planted_rows)?
+            .model;
         let mut tried = Vec::new();
         for method in Method::all_for(Family::Ridge) {
             progress.start(method.name(), None);
             tried.push(MethodResult::measure(&method, &model, &retrained, &data)?);
         }
-        let retraining = tried.iter().find(|t| t.method == "retrain").map_or(f64::NAN, |t| t.seconds);
-        tried.iter_mut().for_each(|t| t.times_faster = retraining / t.seconds);
+        let retraining = tried
+            .iter()
+            .find(|t| t.method == "retrain")
+            .map_or(f64::NAN, |t| t.seconds);
+        tried
+            .iter_mut()
+            .for_each(|t| t.times_faster = retraining / t.seconds);
         let ordinary = OrdinaryResult::measure(&model, &data, retraining)?;
         let learned_back = LearnedBack::measure(&model, &data)?;
         progress.start("model file and receipt", None);
@@ -141,7 +148,8 @@ impl MethodResult {
 impl OrdinaryResult {
     /// `retraining` is the time of the method `retrain`: it does not depend on whose rows are left out.
     fn measure(model: &RidgeModel, data: &DemoData, retraining: f64) -> Result<Self> {
-        let timed = Timed::run(|| Ok(methods::Exact.forget(model, &data.rows, &data.other_rows)?))?;
+        let timed =
+            Timed::run(|| Ok(methods::Exact.forget(model, &data.rows, &data.other_rows)?))?;
         Ok(Self {
             subject: data.other_person.clone(),
             forgotten: data.other_rows.len(),
@@ -154,13 +162,19 @@ impl OrdinaryResult {
 
 impl LearnedBack {
     fn measure(model: &RidgeModel, data: &DemoData) -> Result<Self> {
-        let without = methods::Exact.forget(model, &data.rows, &data.planted_rows)?.model;
+        let without = methods::Exact
+            .forget(model, &data.rows, &data.planted_rows)?
+            .model;
         let gone: HashSet<_> = data.planted_rows.iter().copied().collect();
         let kept = data.rows.filter(|id| !gone.contains(&id));
         let theirs = data.rows.filter(|id| gone.contains(&id));
         let timed = Timed::run(|| Ok(without.learn(&kept, &theirs)?))?;
         let distance = distance(&timed.result.model, model);
-        Ok(Self { rows: theirs.len(), distance, seconds: timed.median_seconds })
+        Ok(Self {
+            rows: theirs.len(),
+            distance,
+            seconds: timed.median_seconds,
+        })
     }
 }
 
@@ -189,7 +203,11 @@ impl<T> Timed<T> {
         times.sort_by(f64::total_cmp);
         let median = times.get(times.len() / 2).copied();
         let median_seconds = median.ok_or_else(|| Failure::internal("nothing was timed"))?;
-        Ok(Self { result, median_seconds, runs: times.len() })
+        Ok(Self {
+            result,
+            median_seconds,
+            runs: times.len(),
+        })
     }
 }
 
@@ -200,7 +218,11 @@ fn weight(model: &RidgeModel, feature: usize) -> f64 {
 /// ‖a − b‖ / ‖b‖ over coefficients and constants.
 fn distance(a: &RidgeModel, b: &RidgeModel) -> f64 {
     let reference = parameters(b);
-    let apart: Vec<f64> = parameters(a).iter().zip(&reference).map(|(x, y)| x - y).collect();
+    let apart: Vec<f64> = parameters(a)
+        .iter()
+        .zip(&reference)
+        .map(|(x, y)| x - y)
+        .collect();
     norm(&apart) / norm(&reference)
 }
 

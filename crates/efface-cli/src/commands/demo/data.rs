@@ -25,7 +25,10 @@ pub(super) struct DemoData {
 
 impl DemoData {
     pub(super) fn make(reviews: &[Review], vocabulary: usize) -> Result<Self> {
-        let cells: Vec<[Cell; 1]> = reviews.iter().map(|review| [Cell::Text(review.text.clone())]).collect();
+        let cells: Vec<[Cell; 1]> = reviews
+            .iter()
+            .map(|review| [Cell::Text(review.text.clone())])
+            .collect();
         let encoder = encoder(&cells, vocabulary).map_err(efface::Error::from)?;
         let width = encoder.width();
         let mut features = Csr::<f32>::new(width);
@@ -33,21 +36,31 @@ impl DemoData {
         let mut entries = Vec::new();
         let binding = encoder.bind_own();
         for (line, (review, cells)) in (1..).zip(reviews.iter().zip(&cells)) {
-            binding.encode(cells, line, &mut entries).map_err(efface::Error::from)?;
+            binding
+                .encode(cells, line, &mut entries)
+                .map_err(efface::Error::from)?;
             features.push(&entries)?;
             targets.push(if review.stars >= 4 { 1.0 } else { -1.0 });
         }
-        let planted = encoder.named_features().into_iter().find(|(_, name)| name == PLANTED_WORD);
+        let planted = encoder
+            .named_features()
+            .into_iter()
+            .find(|(_, name)| name == PLANTED_WORD);
         let (planted, _) = planted.ok_or_else(|| {
-            let failure =
-                Failure::usage(format!("the {vocabulary} commonest words leave out `{PLANTED_WORD}`"));
+            let failure = Failure::usage(format!(
+                "the {vocabulary} commonest words leave out `{PLANTED_WORD}`"
+            ));
             failure.hint("give more with --vocab; 1500 is enough")
         })?;
         let other_person = other_person(reviews)?;
         Ok(Self {
             rows: Rows::new(features, targets, 1)?,
             words: width,
-            people: reviews.iter().map(|review| &review.user_id).collect::<HashSet<_>>().len(),
+            people: reviews
+                .iter()
+                .map(|review| &review.user_id)
+                .collect::<HashSet<_>>()
+                .len(),
             planted_rows: rows_of(reviews, PLANTED_USER),
             planted_feature: planted as usize,
             other_rows: rows_of(reviews, &other_person),
@@ -72,16 +85,25 @@ fn encoder(cells: &[[Cell; 1]], vocabulary: usize) -> std::result::Result<Encode
 
 /// The author of the first review that the planted person did not write.
 fn other_person(reviews: &[Review]) -> Result<String> {
-    let other = reviews.iter().map(|review| &review.user_id).find(|user| *user != PLANTED_USER);
+    let other = reviews
+        .iter()
+        .map(|review| &review.user_id)
+        .find(|user| *user != PLANTED_USER);
     other.cloned().ok_or_else(|| {
-        Failure::usage(format!("{} reviews are not enough for two people", reviews.len()))
-            .hint("give at least 100 with --reviews; 20000 is usual")
+        Failure::usage(format!(
+            "{} reviews are not enough for two people",
+            reviews.len()
+        ))
+        .hint("give at least 100 with --reviews; 20000 is usual")
     })
 }
 
 fn rows_of(reviews: &[Review], person: &str) -> Vec<RowId> {
     let numbered = (0..).zip(reviews);
-    numbered.filter(|(_, review)| review.user_id == person).map(|(at, _)| RowId(at)).collect()
+    numbered
+        .filter(|(_, review)| review.user_id == person)
+        .map(|(at, _)| RowId(at))
+        .collect()
 }
 
 /// The reviews as a table, in the columns that the examples in the help name.

@@ -5,7 +5,14 @@ use super::receipt::ReceiptResult;
 use crate::report::{bytes, count, distance, number, pairs, seconds, table, times};
 
 pub(super) fn page(found: &DemoReport) -> String {
-    [introduction(found), methods(found), meaning(found), receipt(&found.receipt), next()].join("\n\n")
+    [
+        introduction(found),
+        methods(found),
+        meaning(found),
+        receipt(&found.receipt),
+        next(),
+    ]
+    .join("\n\n")
 }
 
 fn introduction(found: &DemoReport) -> String {
@@ -82,10 +89,22 @@ fn meaning(found: &DemoReport) -> String {
 }
 
 fn receipt(found: &ReceiptResult) -> String {
-    let verdict = if found.verified { "the receipt holds" } else { "THE RECEIPT DOES NOT HOLD" };
-    let altered = if found.altered_refused { "refused" } else { "NOT REFUSED" };
+    let verdict = if found.verified {
+        "the receipt holds"
+    } else {
+        "THE RECEIPT DOES NOT HOLD"
+    };
+    let altered = if found.altered_refused {
+        "refused"
+    } else {
+        "NOT REFUSED"
+    };
     let size = bytes(found.file_bytes);
-    let fit = format!("{}, {size} on disk, in {}", count(found.rows, "row"), seconds(found.fit_seconds));
+    let fit = format!(
+        "{}, {size} on disk, in {}",
+        count(found.rows, "row"),
+        seconds(found.fit_seconds)
+    );
     let forget = format!(
         "{} by {}: {}, at most {} from retraining, durable in {}",
         count(found.forgotten, "row"),
@@ -96,10 +115,23 @@ fn receipt(found: &ReceiptResult) -> String {
     );
     let size = bytes(found.bytes as u64);
     let receipt = format!("{}, number {} in the log, {size}", found.id, found.sequence);
-    let verify = format!("{verdict}: checked with the public key alone in {}", seconds(found.verify_seconds));
+    let verify = format!(
+        "{verdict}: checked with the public key alone in {}",
+        seconds(found.verify_seconds)
+    );
     let altered = format!("with one digit changed it is {altered}");
-    let lines = [("fit", fit), ("forget", forget), ("receipt", receipt), ("verify", verify), ("", altered)];
-    let told = pairs(lines.into_iter().map(|(name, value)| (format!("  {name}"), value)));
+    let lines = [
+        ("fit", fit),
+        ("forget", forget),
+        ("receipt", receipt),
+        ("verify", verify),
+        ("", altered),
+    ];
+    let told = pairs(
+        lines
+            .into_iter()
+            .map(|(name, value)| (format!("  {name}"), value)),
+    );
     format!("The same request on a model file, in a temporary folder:\n{told}")
 }
 

@@ -35,19 +35,28 @@ pub(super) struct ReceiptResult {
 
 impl ReceiptResult {
     pub(super) fn measure(reviews: &[Review]) -> Result<Self> {
-        let folder =
-            tempfile::tempdir().map_err(|cause| Failure::file(&std::env::temp_dir(), "written", &cause))?;
+        let folder = tempfile::tempdir()
+            .map_err(|cause| Failure::file(&std::env::temp_dir(), "written", &cause))?;
         let path = folder.path().join("reviews.efface");
         let fitted = efface_engine::fit(&fit_request(reviews)?, &path, false, &Silent)?;
 
         let mut engine = Engine::open(&path)?;
-        let who = RowSelection::Subject { column: "user_id".into(), value: PLANTED_USER.into() };
+        let who = RowSelection::Subject {
+            column: "user_id".into(),
+            value: PLANTED_USER.into(),
+        };
         let report = engine.forget(&ForgetRequest::new(who), &ForgetOptions::default())?;
-        let logged = report.receipt.ok_or_else(|| Failure::internal("the forget left no receipt"))?;
+        let logged = report
+            .receipt
+            .ok_or_else(|| Failure::internal("the forget left no receipt"))?;
         let bundle = engine.bundle(&logged.sequence.to_string())?;
         let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;
 
-        let list: String = engine.public_keys()?.iter().map(|key| format!("{key}\n")).collect();
+        let list: String = engine
+            .public_keys()?
+            .iter()
+            .map(|key| format!("{key}\n"))
+            .collect();
         let keys = KeyRing::parse(&list).map_err(efface_engine::Error::from)?;
         let begin = Instant::now();
         let verified = verify_bytes(&bytes, &keys).is_ok();

@@ -10,8 +10,8 @@ use efface_engine::{ClassWeight, Sharding};
 use super::network;
 
 use crate::cli::{
-    AggregateName, CertifierName, CurvatureName, FitArguments, GridSize, LikelihoodName, ModelArguments,
-    ModelName, NamedWeight, PenaltyValue,
+    AggregateName, CertifierName, CurvatureName, FitArguments, GridSize, LikelihoodName,
+    ModelArguments, ModelName, NamedWeight, PenaltyValue,
 };
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
@@ -34,7 +34,11 @@ pub(super) fn choose(args: &FitArguments) -> Result<(Recipe, Option<Recipe>)> {
 
 /// Shards are trained side by side; within one there is nothing left to share out.
 pub(super) fn workers(settings: &ModelArguments) -> usize {
-    if settings.sisa.is_some() { 1 } else { threads(settings.threads) }
+    if settings.sisa.is_some() {
+        1
+    } else {
+        threads(settings.threads)
+    }
 }
 
 fn chosen(args: &FitArguments) -> Result<Recipe> {
@@ -42,22 +46,26 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
     let workers = workers(settings);
     match args.model {
         ModelName::Ridge => {
-            let mut ridge = Ridge::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
+            let mut ridge = Ridge::new(settings.penalty())
+                .intercept(!settings.no_intercept)
+                .threads(workers);
             ridge.form = settings.curvature.map_or(ridge.form, Into::into);
             ridge.tolerance = settings.tolerance.unwrap_or(ridge.tolerance);
             Ok(ridge.into())
         }
         ModelName::Logistic => {
-            let mut logistic =
-                Logistic::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
+            let mut logistic = Logistic::new(settings.penalty())
+                .intercept(!settings.no_intercept)
+                .threads(workers);
             logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
             logistic.curvature = keeps_hessian(settings)?;
             logistic.privacy = privacy(settings)?;
             Ok(logistic.into())
         }
         ModelName::Softmax => {
-            let mut softmax =
-                Softmax::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
+            let mut softmax = Softmax::new(settings.penalty())
+                .intercept(!settings.no_intercept)
+                .threads(workers);
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
             softmax.curvature = keeps_hessian(settings)?;
             Ok(softmax.into())
@@ -68,16 +76,18 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             Ok(svm.into())
         }
         ModelName::Poisson => {
-            let mut poisson = PoissonRegression::new(settings.penalty()).intercept(!settings.no_intercept);
+            let mut poisson =
+                PoissonRegression::new(settings.penalty()).intercept(!settings.no_intercept);
             poisson.tolerance = settings.tolerance.unwrap_or(poisson.tolerance);
             Ok(poisson.into())
         }
         ModelName::NaiveBayes => Ok(naive_bayes(settings)),
         ModelName::KMeans => kmeans(settings).map(Into::into),
         ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => network::head(args),
-        ModelName::ElasticNet | ModelName::Quantile => {
-            Err(not_offered(args.model, reason_against(args.model).unwrap_or_default()))
-        }
+        ModelName::ElasticNet | ModelName::Quantile => Err(not_offered(
+            args.model,
+            reason_against(args.model).unwrap_or_default(),
+        )),
     }
 }
 
@@ -98,7 +108,11 @@ fn naive_bayes(settings: &ModelArguments) -> Recipe {
     match settings.likelihood {
         None | Some(LikelihoodName::Multinomial) => MultinomialNb { alpha }.into(),
         Some(LikelihoodName::Complement) => ComplementNb { alpha }.into(),
-        Some(LikelihoodName::Bernoulli) => BernoulliNb { alpha, ..BernoulliNb::default() }.into(),
+        Some(LikelihoodName::Bernoulli) => BernoulliNb {
+            alpha,
+            ..BernoulliNb::default()
+        }
+        .into(),
         Some(LikelihoodName::Gaussian) => gaussian(settings).into(),
     }
 }
@@ -106,7 +120,9 @@ fn naive_bayes(settings: &ModelArguments) -> Recipe {
 /// Numbers, with their smoothing.
 fn gaussian(settings: &ModelArguments) -> GaussianNb {
     let usual = GaussianNb::default();
-    GaussianNb { var_smoothing: settings.smoothing.unwrap_or(usual.var_smoothing) }
+    GaussianNb {
+        var_smoothing: settings.smoothing.unwrap_or(usual.var_smoothing),
+    }
 }
 
 /// What rows are to count for by their class.
@@ -122,8 +138,10 @@ pub(super) fn class_weight(words: &[NamedWeight]) -> Result<Option<ClassWeight>>
         (0, true) => Ok(None),
         (0, false) => Ok(Some(ClassWeight::Listed(listed))),
         (1, true) => Ok(Some(ClassWeight::Balanced)),
-        _ => Err(Failure::usage("--class-weight is balanced or numbers for classes, and not both")
-            .hint("write --class-weight balanced, or --class-weight CLASS=W")),
+        _ => Err(
+            Failure::usage("--class-weight is balanced or numbers for classes, and not both")
+                .hint("write --class-weight balanced, or --class-weight CLASS=W"),
+        ),
     }
 }
 
@@ -145,15 +163,20 @@ fn reason_against(model: ModelName) -> Option<&'static str> {
 /// A model that can be named and not fitted.
 fn not_offered(model: ModelName, reason: &str) -> Failure {
     let failure = Failure::refused(format!("--model {} is not offered: {reason}", model.word()));
-    failure.hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out")
+    failure.hint(
+        "use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out",
+    )
 }
 
 /// The noise of a certified model; its seed is the engine's to draw.
 fn privacy(settings: &ModelArguments) -> Result<Option<Privacy>> {
-    let (Some(epsilon), Some(delta)) = (settings.epsilon, settings.delta) else { return Ok(None) };
+    let (Some(epsilon), Some(delta)) = (settings.epsilon, settings.delta) else {
+        return Ok(None);
+    };
     let stranger = |option: &str, method: &str| {
         let failure = Failure::usage(format!("{option} has no meaning for --certify {method}"));
-        Err(failure.hint("leave it out; --noise is for certified, --distance for descent_to_delete"))
+        Err(failure
+            .hint("leave it out; --noise is for certified, --distance for descent_to_delete"))
     };
     let mut privacy = match settings.certify {
         None | Some(CertifierName::Certified) if settings.distance.is_some() => {
@@ -182,7 +205,13 @@ pub(super) fn sharding(args: &FitArguments) -> Option<Sharding> {
     });
     let seed = settings.seed.unwrap_or(0);
     let threads = threads(settings.threads);
-    Some(Sharding { shards, slices, seed, aggregation, threads })
+    Some(Sharding {
+        shards,
+        slices,
+        seed,
+        aggregation,
+        threads,
+    })
 }
 
 fn kmeans(settings: &ModelArguments) -> Result<KMeans> {
@@ -213,7 +242,11 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     let on_threads = all.as_slice();
     let lstm = &all[3..5];
     let networks = &all[3..];
-    let linear: Vec<ModelName> = all.iter().copied().chain([ModelName::Svm, ModelName::Poisson]).collect();
+    let linear: Vec<ModelName> = all
+        .iter()
+        .copied()
+        .chain([ModelName::Svm, ModelName::Poisson])
+        .collect();
     let linear = linear.as_slice();
     let shards = [
         ModelName::Ridge,
@@ -227,7 +260,13 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     ]
     .as_slice();
     let sharded = settings.sisa.is_some();
-    let ridge = [ModelName::Ridge, ModelName::Bilstm, ModelName::Lstm, ModelName::Minilm].as_slice();
+    let ridge = [
+        ModelName::Ridge,
+        ModelName::Bilstm,
+        ModelName::Lstm,
+        ModelName::Minilm,
+    ]
+    .as_slice();
     let curved = [ridge, &[ModelName::Logistic, ModelName::Softmax]].concat();
     let clusters = [ModelName::KMeans].as_slice();
     let draws = args.scoring.draws() || args.features.fourier.is_some();
@@ -243,25 +282,53 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     ]
     .as_slice();
     let judged = args.scoring.draws() || args.scoring.test.is_some();
-    let all_but_clusters: Vec<ModelName> = linear.iter().copied().chain([ModelName::NaiveBayes]).collect();
+    let all_but_clusters: Vec<ModelName> = linear
+        .iter()
+        .copied()
+        .chain([ModelName::NaiveBayes])
+        .collect();
     let list = [
         ("--lambda", settings.lambda.is_some(), linear),
         ("--no-intercept", settings.no_intercept, linear),
         ("--curvature", settings.curvature.is_some(), &curved[..]),
         ("--tolerance", settings.tolerance.is_some(), linear),
-        ("--threads", settings.threads.is_some() && !sharded, on_threads),
+        (
+            "--threads",
+            settings.threads.is_some() && !sharded,
+            on_threads,
+        ),
         ("--device", settings.device.is_some(), ridge),
-        ("--epsilon", settings.epsilon.is_some(), [ModelName::Logistic].as_slice()),
+        (
+            "--epsilon",
+            settings.epsilon.is_some(),
+            [ModelName::Logistic].as_slice(),
+        ),
         ("--sisa", sharded, shards),
-        ("--likelihood", settings.likelihood.is_some(), [ModelName::NaiveBayes].as_slice()),
-        ("--smoothing", settings.smoothing.is_some(), [ModelName::NaiveBayes].as_slice()),
+        (
+            "--likelihood",
+            settings.likelihood.is_some(),
+            [ModelName::NaiveBayes].as_slice(),
+        ),
+        (
+            "--smoothing",
+            settings.smoothing.is_some(),
+            [ModelName::NaiveBayes].as_slice(),
+        ),
         ("--clusters", settings.clusters.is_some(), clusters),
         ("--cell", settings.cell.is_some(), clusters),
         ("--tree", settings.tree.is_some(), clusters),
-        ("--seed", settings.seed.is_some() && !sharded && !draws, seeded),
+        (
+            "--seed",
+            settings.seed.is_some() && !sharded && !draws,
+            seeded,
+        ),
         ("--head", network.head.is_some(), networks),
         ("--max-tokens", network.max_tokens.is_some(), networks),
-        ("--encoder", network.encoder.is_some(), [ModelName::Minilm].as_slice()),
+        (
+            "--encoder",
+            network.encoder.is_some(),
+            [ModelName::Minilm].as_slice(),
+        ),
         ("--hidden", network.hidden.is_some(), lstm),
         ("--layers", network.layers.is_some(), lstm),
         ("--pooling", network.pooling.is_some(), lstm),
@@ -278,32 +345,52 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--patience", network.patience.is_some(), lstm),
         ("--checkpoint", network.checkpoint.is_some(), lstm),
         ("--test, --holdout or --cv", judged, &all_but_clusters),
-        ("--class-weight", !args.class_weight.is_empty(), &all_but_clusters[..]),
+        (
+            "--class-weight",
+            !args.class_weight.is_empty(),
+            &all_but_clusters[..],
+        ),
         ("--hash", args.hash.is_some(), bags),
         ("--dates", !args.dates.is_empty(), bags),
         ("--vocab-file", args.vocab_file.is_some(), bags),
     ];
     if sharded && model == ModelName::KMeans {
-        let failure =
-            Failure::usage("k-means cannot be fitted in shards: their clusters would have no common names");
-        return Err(failure.hint("leave out --sisa; k-means forgets without reading most rows anyway"));
+        let failure = Failure::usage(
+            "k-means cannot be fitted in shards: their clusters would have no common names",
+        );
+        return Err(
+            failure.hint("leave out --sisa; k-means forgets without reading most rows anyway")
+        );
     }
     if sharded && settings.epsilon.is_some() {
-        let failure =
-            Failure::usage("--epsilon and --sisa exclude each other: a certificate speaks of one model");
+        let failure = Failure::usage(
+            "--epsilon and --sisa exclude each other: a certificate speaks of one model",
+        );
         return Err(failure.hint("leave out one of them; shards forget exactly, without noise"));
     }
     if settings.lambda == Some(PenaltyValue::Auto)
         && (sharded || networks.contains(&model) || settings.epsilon.is_some())
     {
-        let failure =
-            Failure::usage("--lambda auto is for a model in one piece, without an encoder and without noise");
-        return Err(failure.hint("give a number: every penalty that is tried would be a whole training"));
+        let failure = Failure::usage(
+            "--lambda auto is for a model in one piece, without an encoder and without noise",
+        );
+        return Err(
+            failure.hint("give a number: every penalty that is tried would be a whole training")
+        );
     }
-    match list.into_iter().find(|(_, given, models)| *given && !models.contains(&model)) {
+    match list
+        .into_iter()
+        .find(|(_, given, models)| *given && !models.contains(&model))
+    {
         Some((option, _, models)) => {
-            let words: Vec<String> = models.iter().map(|model| format!("--model {}", model.word())).collect();
-            let failure = Failure::usage(format!("{option} has no meaning for --model {}", model.word()));
+            let words: Vec<String> = models
+                .iter()
+                .map(|model| format!("--model {}", model.word()))
+                .collect();
+            let failure = Failure::usage(format!(
+                "{option} has no meaning for --model {}",
+                model.word()
+            ));
             Err(failure.hint(format!("leave it out; it is for {}", words.join(", "))))
         }
         None => Ok(()),

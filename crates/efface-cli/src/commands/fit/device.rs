@@ -28,7 +28,9 @@ impl FitDevice {
     #[cfg(feature = "cuda")]
     fn card(terminal: &Terminal) -> Self {
         match efface_cuda::CudaEngine::open() {
-            Ok(card) => Self { card: Some(Arc::new(card)) },
+            Ok(card) => Self {
+                card: Some(Arc::new(card)),
+            },
             Err(reason) => {
                 warn(&reason.to_string(), terminal);
                 Self::default()
@@ -73,7 +75,10 @@ impl FitDevice {
             if let Some(reason) = card.remark() {
                 warn(&reason.to_string(), terminal);
             } else if card.networks() > 0 {
-                terminal.note(&format!("{} did the work of the encoder", card.card().name()));
+                terminal.note(&format!(
+                    "{} did the work of the encoder",
+                    card.card().name()
+                ));
             } else if card.sums() == 0 {
                 warn(
                     "a card multiplies dense rows that are in memory, and not for --curvature iterative, and trains \
@@ -90,5 +95,7 @@ impl FitDevice {
 }
 
 fn warn(reason: &str, terminal: &Terminal) {
-    terminal.warn(&format!("--device cuda was not used: {reason}; the processor did the work"));
+    terminal.warn(&format!(
+        "--device cuda was not used: {reason}; the processor did the work"
+    ));
 }

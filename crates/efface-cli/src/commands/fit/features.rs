@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use efface::features::{
-    FeatureExpansion, FeatureSteps, MissingNumbers, StopWords, TargetEncoding, TermWeighting, TextAnalyzer,
-    WordSteps,
+    FeatureExpansion, FeatureSteps, MissingNumbers, StopWords, TargetEncoding, TermWeighting,
+    TextAnalyzer, WordSteps,
 };
 
 use crate::cli::{FeatureArguments, FitArguments, GapFilling, NormName};
@@ -13,8 +13,10 @@ use crate::list;
 
 pub(super) fn steps(args: &FitArguments) -> Result<FeatureSteps> {
     let asked = &args.features;
-    let target_means = (!asked.target_encode.is_empty())
-        .then(|| TargetEncoding { columns: asked.target_encode.clone(), smoothing: asked.target_smoothing });
+    let target_means = (!asked.target_encode.is_empty()).then(|| TargetEncoding {
+        columns: asked.target_encode.clone(),
+        smoothing: asked.target_smoothing,
+    });
     Ok(FeatureSteps {
         scale: asked.scale.into(),
         missing: missing(asked)?,
@@ -28,29 +30,50 @@ pub(super) fn steps(args: &FitArguments) -> Result<FeatureSteps> {
 fn expansion(args: &FitArguments) -> FeatureExpansion {
     let asked = &args.features;
     if let Some(degree) = asked.polynomial {
-        return FeatureExpansion::Polynomial { degree, interactions: asked.interactions };
+        return FeatureExpansion::Polynomial {
+            degree,
+            interactions: asked.interactions,
+        };
     }
     if let Some(features) = asked.fourier {
         let seed = args.settings.seed.unwrap_or(0);
-        return FeatureExpansion::Fourier { features, scale: asked.fourier_scale, seed };
+        return FeatureExpansion::Fourier {
+            features,
+            scale: asked.fourier_scale,
+            seed,
+        };
     }
     match (asked.pca, asked.svd) {
-        (Some(count), _) => FeatureExpansion::Components { count, centred: true },
-        (None, Some(count)) => FeatureExpansion::Components { count, centred: false },
+        (Some(count), _) => FeatureExpansion::Components {
+            count,
+            centred: true,
+        },
+        (None, Some(count)) => FeatureExpansion::Components {
+            count,
+            centred: false,
+        },
         (None, None) => FeatureExpansion::None,
     }
 }
 
 fn missing(asked: &FeatureArguments) -> Result<MissingNumbers> {
     let indicator = asked.impute.contains(&GapFilling::Indicator);
-    let fills: Vec<&GapFilling> =
-        asked.impute.iter().filter(|filling| **filling != GapFilling::Indicator).collect();
+    let fills: Vec<&GapFilling> = asked
+        .impute
+        .iter()
+        .filter(|filling| **filling != GapFilling::Indicator)
+        .collect();
     match fills.as_slice() {
         [] if !indicator => Ok(MissingNumbers::Refused),
         [] | [GapFilling::Mean] => Ok(MissingNumbers::Mean { indicator }),
-        [GapFilling::Constant(value)] => Ok(MissingNumbers::Constant { value: *value, indicator }),
-        _ => Err(Failure::usage("--impute names two things to fill gaps with")
-            .hint("name one of mean and constant=V")),
+        [GapFilling::Constant(value)] => Ok(MissingNumbers::Constant {
+            value: *value,
+            indicator,
+        }),
+        _ => Err(
+            Failure::usage("--impute names two things to fill gaps with")
+                .hint("name one of mean and constant=V"),
+        ),
     }
 }
 
@@ -73,10 +96,17 @@ fn words(args: &FitArguments) -> Result<WordSteps> {
         smooth: true,
         normalised: asked.norm == NormName::L2,
     });
-    let steps = WordSteps { analyzer, least_rows: asked.min_df, most_rows: asked.max_df, weighting };
+    let steps = WordSteps {
+        analyzer,
+        least_rows: asked.min_df,
+        most_rows: asked.max_df,
+        weighting,
+    };
     if args.text.is_empty() && steps != WordSteps::default() {
-        return Err(Failure::usage("steps for words are asked for, and no column is read as words")
-            .hint("name the columns with --text"));
+        return Err(Failure::usage(
+            "steps for words are asked for, and no column is read as words",
+        )
+        .hint("name the columns with --text"));
     }
     let has_limits = steps.least_rows.is_some() || steps.most_rows.is_some();
     if has_limits && (args.hash.is_some() || args.vocab_file.is_some()) {

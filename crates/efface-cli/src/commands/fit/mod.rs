@@ -60,7 +60,10 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     device.tell(terminal);
     // A fit that missed its tolerance is done, and ends with a code that says so.
     let ended = match report.tolerance.filter(|_| report.tolerance_missed) {
-        Some(tolerance) => Err(Failure::tolerance_missed(missed(report.summary.relative_bound, tolerance))),
+        Some(tolerance) => Err(Failure::tolerance_missed(missed(
+            report.summary.relative_bound,
+            tolerance,
+        ))),
         None => Ok(()),
     };
     if terminal.json() {
@@ -78,17 +81,35 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     }
     if replaces {
         let receipts = count(report.summary.receipts as usize, "receipt");
-        terminal.note(&format!("its log goes on, with {receipts}, under the key that it had"));
+        terminal.note(&format!(
+            "its log goes on, with {receipts}, under the key that it had"
+        ));
     } else {
         let key = key_path(&output);
-        terminal.note(&format!("its signing key is {}; without it the model cannot change", key.display()));
+        terminal.note(&format!(
+            "its signing key is {}; without it the model cannot change",
+            key.display()
+        ));
     }
-    if let Some(EncoderInfo::Lstm { interrupted: true, best_epoch, .. }) =
-        report.summary.network.as_ref().map(|network| &network.encoder)
+    if let Some(EncoderInfo::Lstm {
+        interrupted: true,
+        best_epoch,
+        ..
+    }) = report
+        .summary
+        .network
+        .as_ref()
+        .map(|network| &network.encoder)
     {
         let kept = best_epoch.map_or("the last step".into(), |epoch| format!("epoch {epoch}"));
-        terminal.note(&format!("the training was stopped; the best so far, {kept}, was kept"));
-        if let Some(path) = request.network.as_ref().and_then(|network| network.checkpoint.as_ref()) {
+        terminal.note(&format!(
+            "the training was stopped; the best so far, {kept}, was kept"
+        ));
+        if let Some(path) = request
+            .network
+            .as_ref()
+            .and_then(|network| network.checkpoint.as_ref())
+        {
             terminal.note(&format!(
                 "{} can be gone on from; no forget reaches it: remove it if you will not",
                 path.display()
@@ -96,9 +117,15 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         }
     }
     if report.cut > 0 {
-        let most = report.summary.network.as_ref().map_or(0, |network| network.max_tokens);
+        let most = report
+            .summary
+            .network
+            .as_ref()
+            .map_or(0, |network| network.max_tokens);
         let texts = count(report.cut as usize, "text");
-        terminal.note(&format!("only the first {most} tokens are read of {texts} (--max-tokens)"));
+        terminal.note(&format!(
+            "only the first {most} tokens are read of {texts} (--max-tokens)"
+        ));
     }
     if report.summary.id.is_none() {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
@@ -112,29 +139,52 @@ fn check_log(overwriting: &OverwriteArguments, output: &Path, terminal: &Termina
         return Ok(());
     }
     // What cannot be read as a model has no log to lose; whether it may be overwritten is judged elsewhere.
-    let Ok(summary) = terminal.look(output).and_then(|engine| Ok(engine.summary()?)) else { return Ok(()) };
+    let Ok(summary) = terminal
+        .look(output)
+        .and_then(|engine| Ok(engine.summary()?))
+    else {
+        return Ok(());
+    };
     let receipts = count(summary.receipts as usize, "receipt");
     let forgotten = count(summary.forgotten, "forgotten row");
     let what = format!(
         "{} holds a log of {receipts} and {forgotten}; a new fit over it ends the log and removes the key that signs it",
         output.display()
     );
-    let hint = format!("--replace {} keeps both; --discard-log gives them up", output.display());
+    let hint = format!(
+        "--replace {} keeps both; --discard-log gives them up",
+        output.display()
+    );
     Err(Failure::refused(what).hint(hint))
 }
 
 /// Judges the files that the fit will write, now and not after a long fit: model, key and checkpoint, beside those that it
 /// reads.
 fn check(args: &FitArguments, output: &Path) -> Result {
-    let checkpoint = args.network.checkpoint.as_deref().map(PlannedOutput::resumed);
+    let checkpoint = args
+        .network
+        .checkpoint
+        .as_deref()
+        .map(PlannedOutput::resumed);
     let recovery = args.recovery_key.as_deref().map(PlannedOutput::file);
-    let outputs: Vec<PlannedOutput<'_>> =
-        std::iter::once(PlannedOutput::model(output)).chain(checkpoint).chain(recovery).collect();
+    let outputs: Vec<PlannedOutput<'_>> = std::iter::once(PlannedOutput::model(output))
+        .chain(checkpoint)
+        .chain(recovery)
+        .collect();
     let network = &args.network;
-    let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
+    let read = [
+        &args.vocab_file,
+        &network.embeddings,
+        &network.embedding_words,
+    ];
     let data = args.data.expanded()?;
-    let inputs: Vec<&Path> =
-        read.into_iter().flatten().chain(&data).chain(&args.scoring.test).map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = read
+        .into_iter()
+        .flatten()
+        .chain(&data)
+        .chain(&args.scoring.test)
+        .map(PathBuf::as_path)
+        .collect();
     Ok(check_outputs(&outputs, &inputs, args.overwriting.force)?)
 }
 
@@ -148,9 +198,17 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     let network = network::choose(&args)?;
     let scoring = scoring(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
-        let names = source.columns()?.iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
+        let names = source
+            .columns()?
+            .iter()
+            .take(20)
+            .map(|n| format!("`{n}`"))
+            .collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
-        return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
+        return Err(failure.hint(format!(
+            "name it with --target; the table has {}",
+            names.join(", ")
+        )));
     }
     Ok(FitRequest {
         drop_suppressed: args.overwriting.drop_suppressed,
@@ -188,8 +246,13 @@ fn request(args: FitArguments) -> Result<FitRequest> {
 /// Says where a forget will have to go through the rows, because nothing is kept that would spare it that.
 fn tell_cost(report: &FitReport, terminal: &Terminal) {
     let summary = &report.summary;
-    let is_linear = matches!(summary.recipe.family(), Family::Ridge | Family::Logistic | Family::Softmax);
-    let passes = summary.form.map_or(report.precomputed.is_empty(), |form| form == Form::Iterative);
+    let is_linear = matches!(
+        summary.recipe.family(),
+        Family::Ridge | Family::Logistic | Family::Softmax
+    );
+    let passes = summary.form.map_or(report.precomputed.is_empty(), |form| {
+        form == Form::Iterative
+    });
     if is_linear && passes && summary.certificate.is_none() {
         let features = count(summary.features, "feature");
         let rows = count(summary.rows, "row");
@@ -203,14 +266,27 @@ fn tell_cost(report: &FitReport, terminal: &Terminal) {
 /// How good the model is, and how its penalty was chosen.
 fn tell_scores(summary: &ModelSummary, terminal: &Terminal) {
     if let Some(choice) = &summary.penalty {
-        let how = choice.folds.map_or("leave-one-out".to_owned(), |folds| format!("{folds} folds"));
-        let end = if choice.is_at_the_end() { "; the end of the range, try others by hand" } else { "" };
+        let how = choice
+            .folds
+            .map_or("leave-one-out".to_owned(), |folds| format!("{folds} folds"));
+        let end = if choice.is_at_the_end() {
+            "; the end of the range, try others by hand"
+        } else {
+            ""
+        };
         let lambda = number(choice.lambda);
-        terminal.message(&format!("λ = {lambda} has the least {} by {how}{end}", choice.measure));
+        terminal.message(&format!(
+            "λ = {lambda} has the least {} by {how}{end}",
+            choice.measure
+        ));
     }
     for measured in &summary.scores {
         terminal.message(&evaluate::sentence(measured));
-        evaluate::warn(&measured.quality, &format!(" ({})", evaluate::rows(measured)), terminal);
+        evaluate::warn(
+            &measured.quality,
+            &format!(" ({})", evaluate::rows(measured)),
+            terminal,
+        );
     }
 }
 
@@ -239,7 +315,10 @@ fn words(args: &FitArguments) -> Result<WordSource> {
 
 /// Where the model goes: next to the data unless said otherwise.
 fn output(args: &FitArguments) -> Result<PathBuf> {
-    match (args.output.as_ref().or(args.overwriting.replace.as_ref()), args.data.named()) {
+    match (
+        args.output.as_ref().or(args.overwriting.replace.as_ref()),
+        args.data.named(),
+    ) {
         (Some(path), _) => Ok(path.clone()),
         (None, Some(file)) => Ok(beside(file)),
         (None, None) => {
@@ -252,7 +331,11 @@ fn output(args: &FitArguments) -> Result<PathBuf> {
 /// `reviews.csv.gz` becomes `reviews.efface`.
 fn beside(file: &Path) -> PathBuf {
     let packed = Compression::of_path(file) != Compression::None;
-    let name = if packed { file.with_extension("") } else { file.to_owned() };
+    let name = if packed {
+        file.with_extension("")
+    } else {
+        file.to_owned()
+    };
     name.with_extension("efface")
 }
 
@@ -288,9 +371,11 @@ mod tests {
 
     #[test]
     fn a_model_is_named_after_its_data() {
-        for (data, model) in
-            [("a/reviews.csv", "a/reviews.efface"), ("r.jsonl.gz", "r.efface"), ("v1.2.tsv", "v1.2.efface")]
-        {
+        for (data, model) in [
+            ("a/reviews.csv", "a/reviews.efface"),
+            ("r.jsonl.gz", "r.efface"),
+            ("v1.2.tsv", "v1.2.efface"),
+        ] {
             assert_eq!(beside(Path::new(data)), Path::new(model));
         }
     }

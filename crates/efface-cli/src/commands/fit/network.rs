@@ -19,8 +19,9 @@ pub(super) fn choose(args: &FitArguments) -> Result<Option<NetworkRequest>> {
     let network = &args.network;
     let settings = &args.settings;
     if args.vocab.is_some() && network.embeddings.is_some() {
-        let failure =
-            Failure::usage("--vocab and --embeddings exclude each other: the file says which words");
+        let failure = Failure::usage(
+            "--vocab and --embeddings exclude each other: the file says which words",
+        );
         return Err(failure.hint("leave out one of them"));
     }
     let options = NetworkOptions {

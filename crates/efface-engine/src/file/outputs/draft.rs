@@ -72,7 +72,12 @@ impl ReplacedFile {
     /// Overwrites the file, which lies under no other name any more. One that does was not replaced, or is a copy that
     /// somebody made.
     pub(crate) fn discard(mut self) {
-        if self.0.file.metadata().is_ok_and(|found| super::is_only_name(&found)) {
+        if self
+            .0
+            .file
+            .metadata()
+            .is_ok_and(|found| super::is_only_name(&found))
+        {
             self.0.discard();
         }
     }
@@ -81,7 +86,12 @@ impl ReplacedFile {
 impl Drop for ReplacedFile {
     fn drop(&mut self) {
         // Gone already when it was overwritten. Else the content has another name, and only this one goes.
-        if self.0.file.metadata().is_ok_and(|found| !super::is_only_name(&found)) {
+        if self
+            .0
+            .file
+            .metadata()
+            .is_ok_and(|found| !super::is_only_name(&found))
+        {
             let _ = std::fs::remove_file(&self.0.path);
         }
     }
@@ -109,10 +119,21 @@ impl DraftFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let path = resolve(path)?;
         if let Some(file) = nameless(&folder_of(&path)) {
-            return Ok(Self { file, temporary: None, path });
+            return Ok(Self {
+                file,
+                temporary: None,
+                path,
+            });
         }
-        let LockedName { path: temporary, file } = LockedName::beside(&path)?;
-        Ok(Self { file, temporary: Some(temporary), path })
+        let LockedName {
+            path: temporary,
+            file,
+        } = LockedName::beside(&path)?;
+        Ok(Self {
+            file,
+            temporary: Some(temporary),
+            path,
+        })
     }
 
     /// Everything is written: puts the file in its place, on disk, with this mode. A file that is there is replaced with
@@ -158,7 +179,10 @@ impl DraftFile {
 
     /// Copies a nameless file into one that has a temporary name.
     fn copy_to_name(&mut self, mode: u32) -> io::Result<PathBuf> {
-        let LockedName { path: temporary, file: mut copy } = LockedName::beside(&self.path)?;
+        let LockedName {
+            path: temporary,
+            file: mut copy,
+        } = LockedName::beside(&self.path)?;
         self.temporary = Some(temporary.clone());
         self.file.rewind()?;
         io::copy(&mut self.file, &mut copy)?;
@@ -212,7 +236,13 @@ fn nameless(folder: &Path) -> Option<File> {
         return None;
     }
     let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
-    OpenOptions::new().read(true).write(true).mode(PRIVATE_MODE).custom_flags(flags).open(folder).ok()
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .mode(PRIVATE_MODE)
+        .custom_flags(flags)
+        .open(folder)
+        .ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -226,7 +256,13 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = rustix::fs::AtFlags::SYMLINK_FOLLOW;
-    Ok(rustix::fs::linkat(rustix::fs::CWD, &open, rustix::fs::CWD, path, flags)?)
+    Ok(rustix::fs::linkat(
+        rustix::fs::CWD,
+        &open,
+        rustix::fs::CWD,
+        path,
+        flags,
+    )?)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -261,7 +297,9 @@ mod tests {
             assert!(temporary.exists() && std::fs::read(&temporary).unwrap() == b"whole");
             draft.publish(overwrite, PRIVATE_MODE).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), b"whole");
-            first.into_iter().for_each(|name| std::fs::remove_file(name).unwrap());
+            first
+                .into_iter()
+                .for_each(|name| std::fs::remove_file(name).unwrap());
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         }
     }

@@ -61,7 +61,9 @@ impl FileNature {
         if file::is_model(&start) {
             return Ok(Self::Model);
         }
-        let has_key = start.split(|byte| *byte == b'\n').any(paths::is_secret_line);
+        let has_key = start
+            .split(|byte| *byte == b'\n')
+            .any(paths::is_secret_line);
         Ok(if has_key { Self::Key } else { Self::Plain })
     }
 
@@ -89,7 +91,11 @@ fn special(kind: FileType) -> &'static str {
 
 #[cfg(not(unix))]
 fn special(kind: FileType) -> &'static str {
-    if kind.is_dir() { "a folder" } else { "no plain file" }
+    if kind.is_dir() {
+        "a folder"
+    } else {
+        "no plain file"
+    }
 }
 
 /// What a command writes to a path.
@@ -110,17 +116,26 @@ pub struct PlannedOutput<'a> {
 impl<'a> PlannedOutput<'a> {
     /// A file that replaces a plain file at most.
     pub fn file(path: &'a Path) -> Self {
-        Self { path, kind: OutputKind::File }
+        Self {
+            path,
+            kind: OutputKind::File,
+        }
     }
 
     /// A model with its key, which may replace a model with its key.
     pub fn model(path: &'a Path) -> Self {
-        Self { path, kind: OutputKind::Model }
+        Self {
+            path,
+            kind: OutputKind::Model,
+        }
     }
 
     /// A file that is gone on from where it is there, such as the checkpoint of a training.
     pub fn resumed(path: &'a Path) -> Self {
-        Self { path, kind: OutputKind::Resumed }
+        Self {
+            path,
+            kind: OutputKind::Resumed,
+        }
     }
 
     fn check(&self, overwrite: bool) -> Result<()> {
@@ -128,16 +143,23 @@ impl<'a> PlannedOutput<'a> {
         let nature = FileNature::of(path).map_err(|cause| Error::io(path, cause))?;
         let replaces_model = kind == OutputKind::Model && nature == FileNature::Model;
         if let Some(what) = nature.protected().filter(|_| !replaces_model) {
-            return Err(Error::Protected { path: path.to_owned(), what });
+            return Err(Error::Protected {
+                path: path.to_owned(),
+                what,
+            });
         }
         if nature != FileNature::Absent && kind != OutputKind::Resumed && !overwrite {
-            return Err(Error::Exists { path: path.to_owned() });
+            return Err(Error::Exists {
+                path: path.to_owned(),
+            });
         }
         if kind == OutputKind::Model {
             let path = paths::key_path(path);
             let what = match FileNature::of(&path).map_err(|cause| Error::io(&path, cause))? {
                 FileNature::Absent | FileNature::Key => return Ok(()),
-                other => other.protected().unwrap_or("no key file, and the key of the model belongs there"),
+                other => other
+                    .protected()
+                    .unwrap_or("no key file, and the key of the model belongs there"),
             };
             return Err(Error::Protected { path, what });
         }
@@ -148,7 +170,11 @@ impl<'a> PlannedOutput<'a> {
 /// Judges every file that a command is going to write, before any work: none replaces a model, a key or what is no plain
 /// file, none replaces a plain file unless `overwrite` is set, no two are one file, and none is a file that the command
 /// reads, under whatever name. Leftovers of killed processes beside them are scrubbed.
-pub fn check_outputs(outputs: &[PlannedOutput<'_>], inputs: &[&Path], overwrite: bool) -> Result<()> {
+pub fn check_outputs(
+    outputs: &[PlannedOutput<'_>],
+    inputs: &[&Path],
+    overwrite: bool,
+) -> Result<()> {
     let mut seen: Vec<(PathBuf, FileIdentity)> = Vec::new();
     for input in inputs {
         // A file that cannot be found is reported when it is read.
@@ -165,11 +191,16 @@ pub fn check_outputs(outputs: &[PlannedOutput<'_>], inputs: &[&Path], overwrite:
         for name in names {
             let identity = FileIdentity::of(&name).map_err(|cause| Error::io(&name, cause))?;
             if let Some((other, _)) = seen.iter().find(|(_, known)| *known == identity) {
-                return Err(Error::SameFile { path: name, other: other.clone() });
+                return Err(Error::SameFile {
+                    path: name,
+                    other: other.clone(),
+                });
             }
             seen.push((name, identity));
         }
-        sweep(&folder_of(&resolve(output.path).map_err(|cause| Error::io(output.path, cause))?));
+        sweep(&folder_of(
+            &resolve(output.path).map_err(|cause| Error::io(output.path, cause))?,
+        ));
     }
     Ok(())
 }
@@ -182,8 +213,10 @@ pub fn check_folder(folder: &Path, extensions: &[&str], inputs: &[&Path]) -> Res
     };
     for entry in entries {
         let path = entry.map_err(|cause| Error::io(folder, cause))?.path();
-        let named =
-            path.extension().and_then(|end| end.to_str()).is_some_and(|end| extensions.contains(&end));
+        let named = path
+            .extension()
+            .and_then(|end| end.to_str())
+            .is_some_and(|end| extensions.contains(&end));
         if named {
             check_outputs(&[PlannedOutput::file(&path)], inputs, true)?;
         }

@@ -17,10 +17,14 @@ pub fn sweep(folder: &Path) {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with('.')) else { continue };
+        let Some(name) = name.to_str().filter(|name| name.starts_with('.')) else {
+            continue;
+        };
         let path = entry.path();
         if name.ends_with(SUFFIX) {
             let mut journal = path.clone().into_os_string();
@@ -28,7 +32,10 @@ pub fn sweep(folder: &Path) {
             if scrub(&path).is_ok() {
                 let _ = scrub(Path::new(&journal));
             }
-        } else if let Some(draft) = name.strip_suffix(JOURNAL).filter(|draft| draft.ends_with(SUFFIX)) {
+        } else if let Some(draft) = name
+            .strip_suffix(JOURNAL)
+            .filter(|draft| draft.ends_with(SUFFIX))
+        {
             // Its draft is swept with it; one without a draft belongs to nobody.
             if !folder.join(draft).exists() {
                 let _ = scrub(&path);
@@ -52,7 +59,11 @@ fn scrub(path: &Path) -> io::Result<()> {
     }
     std::fs::remove_file(path)?;
     // Somebody may have replaced the file under its other name meanwhile: then nothing names it any more.
-    if has_no_name(&file.metadata()?) { overwrite(&mut file, found.len()) } else { Ok(()) }
+    if has_no_name(&file.metadata()?) {
+        overwrite(&mut file, found.len())
+    } else {
+        Ok(())
+    }
 }
 
 /// Zeros over all of a file, on disk.
@@ -73,7 +84,11 @@ pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
 pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
 }
 
 #[cfg(not(unix))]

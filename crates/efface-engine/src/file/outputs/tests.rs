@@ -42,19 +42,27 @@ fn files_are_told_by_what_is_in_them() {
 #[test]
 fn an_output_replaces_a_plain_file_at_most() {
     let (_folder, path) = folder();
-    let judged = |name: &str, overwrite| check_outputs(&[PlannedOutput::file(&path(name))], &[], overwrite);
+    let judged =
+        |name: &str, overwrite| check_outputs(&[PlannedOutput::file(&path(name))], &[], overwrite);
     for name in ["model", "journal", "key", "seed", ""] {
-        assert!(matches!(judged(name, true), Err(Error::Protected { .. })), "{name}");
+        assert!(
+            matches!(judged(name, true), Err(Error::Protected { .. })),
+            "{name}"
+        );
     }
     assert!(matches!(judged("plain", false), Err(Error::Exists { .. })));
     assert!(judged("plain", true).is_ok() && judged("absent", false).is_ok());
-    assert!(matches!(judged("nowhere/file", false), Err(Error::Io { .. })));
+    assert!(matches!(
+        judged("nowhere/file", false),
+        Err(Error::Io { .. })
+    ));
 }
 
 #[test]
 fn a_model_replaces_a_model_and_keeps_its_place_for_the_key() {
     let (_folder, path) = folder();
-    let judged = |name: &str, overwrite| check_outputs(&[PlannedOutput::model(&path(name))], &[], overwrite);
+    let judged =
+        |name: &str, overwrite| check_outputs(&[PlannedOutput::model(&path(name))], &[], overwrite);
     assert!(matches!(judged("model", false), Err(Error::Exists { .. })));
     assert!(judged("model", true).is_ok());
     assert!(matches!(judged("key", true), Err(Error::Protected { .. })));
@@ -62,23 +70,38 @@ fn a_model_replaces_a_model_and_keeps_its_place_for_the_key() {
     let error = judged("new", true).unwrap_err().to_string();
     assert!(error.contains("new.key is no key file"), "{error}");
     std::fs::rename(path("key"), path("new.key")).unwrap();
-    assert!(judged("new", false).is_ok(), "a key that was left there is added to");
+    assert!(
+        judged("new", false).is_ok(),
+        "a key that was left there is added to"
+    );
 }
 
 #[test]
 fn one_file_is_not_written_twice_and_not_read_and_written() {
     let (_folder, path) = folder();
     let same = |outputs: &[PlannedOutput<'_>], inputs: &[&Path]| {
-        matches!(check_outputs(outputs, inputs, true), Err(Error::SameFile { .. }))
+        matches!(
+            check_outputs(outputs, inputs, true),
+            Err(Error::SameFile { .. })
+        )
     };
     let file = PlannedOutput::file;
     let plain = path("plain");
     let other = path("other");
-    let roundabout = path("").join("../").join(path("").file_name().unwrap()).join("other");
+    let roundabout = path("")
+        .join("../")
+        .join(path("").file_name().unwrap())
+        .join("other");
     assert!(same(&[file(&other), file(&other)], &[]));
     assert!(same(&[file(&other), file(&roundabout)], &[]));
     assert!(same(&[file(&plain)], &[&plain]));
-    assert!(same(&[PlannedOutput::model(&path("m")), PlannedOutput::resumed(&path("m.key"))], &[]));
+    assert!(same(
+        &[
+            PlannedOutput::model(&path("m")),
+            PlannedOutput::resumed(&path("m.key"))
+        ],
+        &[]
+    ));
     std::fs::hard_link(&plain, &other).unwrap();
     assert!(same(&[file(&plain), file(&other)], &[]) && same(&[file(&other)], &[&plain]));
     assert!(!same(&[file(&plain)], &[&path("absent")]));
@@ -103,12 +126,20 @@ fn links_are_judged_and_written_by_what_they_point_at() {
         draft.write_all(b"written").unwrap();
         draft.publish(true, 0o640).unwrap();
         let target = path(&name[3..]);
-        assert!(path(name).is_symlink() && std::fs::read(&target).unwrap() == b"written", "{name}");
-        let mode =
-            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&target).unwrap().permissions());
+        assert!(
+            path(name).is_symlink() && std::fs::read(&target).unwrap() == b"written",
+            "{name}"
+        );
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &std::fs::metadata(&target).unwrap().permissions(),
+        );
         assert_eq!(mode & 0o777, 0o640);
     }
-    let through = check_outputs(&[PlannedOutput::file(&path("to-new"))], &[&path("new")], true);
+    let through = check_outputs(
+        &[PlannedOutput::file(&path("to-new"))],
+        &[&path("new")],
+        true,
+    );
     assert!(matches!(through, Err(Error::SameFile { .. })));
 }
 
@@ -125,7 +156,10 @@ fn a_draft_has_its_name_only_when_it_is_whole() {
     drop(begin("new"));
     assert_eq!((names(), path("new").exists()), (before, false));
     begin("new").publish(false, PRIVATE_MODE).unwrap();
-    assert_eq!((names(), std::fs::read(path("new")).unwrap()), (before + 1, b"half".to_vec()));
+    assert_eq!(
+        (names(), std::fs::read(path("new")).unwrap()),
+        (before + 1, b"half".to_vec())
+    );
     let taken = begin("plain").publish(false, PRIVATE_MODE).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read(path("plain")).unwrap(), b"x,y\n1,2\n");
@@ -157,7 +191,10 @@ fn a_file_that_is_replaced_is_overwritten_unless_it_has_another_name() {
     }
     // A rename that fails leaves the file as it is.
     drop(ReplacedFile::keep(&path("plain")).unwrap());
-    assert_eq!((std::fs::read(path("plain")).unwrap(), names()), (b"new".to_vec(), before + 1));
+    assert_eq!(
+        (std::fs::read(path("plain")).unwrap(), names()),
+        (b"new".to_vec(), before + 1)
+    );
     assert!(ReplacedFile::keep(&path("absent")).is_none());
 }
 

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{
-    self, Bootstrap, LinearRelearning, Task, Trials, duplicates, feature_injection, membership_inference,
-    population_threshold, utility, with_twins,
+    self, Bootstrap, LinearRelearning, Task, Trials, duplicates, feature_injection,
+    membership_inference, population_threshold, utility, with_twins,
 };
 use efface::methods::table;
 use efface::{Fit, Hint, Method, Model, NotCovered, Recipe, RowId, RowStore, Rows, Setting};
@@ -62,7 +62,10 @@ pub(crate) fn audit(
     if request.methods.contains(&Method::RetrainHead) {
         let mut known = table::method_names();
         known.retain(|name| *name != Method::RetrainHead.name());
-        return Err(Error::UnknownMethod { name: Method::RetrainHead.name().into(), known });
+        return Err(Error::UnknownMethod {
+            name: Method::RetrainHead.name().into(),
+            known,
+        });
     }
     let mut subject = read(model, request, progress)?;
     let ways = subject.ways(request)?;
@@ -95,7 +98,11 @@ pub(crate) fn audit(
 }
 
 /// Reads the model and everything about it in one transaction, which ends here: others may write while the audit works.
-fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditSubject> {
+fn read(
+    model: &OpenModel,
+    request: &AuditRequest,
+    progress: &(dyn Progress + Sync),
+) -> Result<AuditSubject> {
     let change = OpenedChange::begin(model, false)?;
     let recipe = change.manifest.model.recipe.clone();
     let task = match (recipe.describe().task, change.manifest.blueprint.classes()) {
@@ -103,15 +110,30 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         (_, Some(_)) => Task::Classes,
         (_, None) => Task::Regression,
     };
-    if change.manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
-        let reason = "an oracle would train the network of every shard anew; audit a network in one piece";
-        return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
+    if change
+        .manifest
+        .network
+        .as_ref()
+        .is_some_and(|network| network.shards.is_some())
+    {
+        let reason =
+            "an oracle would train the network of every shard anew; audit a network in one piece";
+        return Err(efface::Error::Unsupported {
+            method: "audit",
+            reason: reason.into(),
+        }
+        .into());
     }
     let fitted = change.current_model()?.as_ref().clone();
     let mut rows = change.feature_rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
     let texts = change.text_encoder()?;
-    let mut whole = WholeNetwork::read(&model.store, &change.manifest, &change.rows(), &request.methods)?;
+    let mut whole = WholeNetwork::read(
+        &model.store,
+        &change.manifest,
+        &change.rows(),
+        &request.methods,
+    )?;
     let mut left_out = Vec::new();
     let mut next = change.manifest.next_row;
     let mut from_file = |source: &RowSource, what: &str| -> Result<(Rows, Vec<Vec<u32>>)> {
@@ -126,12 +148,20 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         batch.number(change.manifest.next_position);
         let here = change.are_here(&batch.ids)?;
         if let Some(at) = here.iter().position(|here| *here) {
-            return Err(Error::StillThere { id: batch.ids[at].clone(), line: batch.lines[at] });
+            return Err(Error::StillThere {
+                id: batch.ids[at].clone(),
+                line: batch.lines[at],
+            });
         }
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
         let read = change.encoded(batch, numbers, texts.as_ref(), progress)?;
-        let rows = features(&read.rows, change.encoder.as_ref(), &change.manifest.blueprint)?.into_owned();
+        let rows = features(
+            &read.rows,
+            change.encoder.as_ref(),
+            &change.manifest.blueprint,
+        )?
+        .into_owned();
         Ok((rows, read.words))
     };
     let mut gone = Vec::new();
@@ -155,7 +185,11 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
             gone_before = true;
         }
     }
-    let held_out = request.held_out.as_ref().map(|source| from_file(source, "held-out rows")).transpose()?;
+    let held_out = request
+        .held_out
+        .as_ref()
+        .map(|source| from_file(source, "held-out rows"))
+        .transpose()?;
     let held_out = match (held_out, &mut whole) {
         (Some((rows, words)), Some(whole)) => {
             whole.hold_out(&words, &rows)?;
@@ -169,7 +203,12 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
     }
     let found = duplicates(&rows, &gone)?;
     let mut ids = Vec::new();
-    for row in found.survivors.iter().flat_map(|twins| &twins.twins).take(MOST_TWINS) {
+    for row in found
+        .survivors
+        .iter()
+        .flat_map(|twins| &twins.twins)
+        .take(MOST_TWINS)
+    {
         ids.extend(change.id_of(*row)?);
     }
     let twins = TwinReport::new(&found, ids, gone.len() - asked);
@@ -201,7 +240,11 @@ impl AuditSubject {
             }
             if !method.is_for(family) {
                 let reason = table::refusal(method.name(), family);
-                return Err(efface::Error::Unsupported { method: method.name(), reason }.into());
+                return Err(efface::Error::Unsupported {
+                    method: method.name(),
+                    reason,
+                }
+                .into());
             }
             methods.push(*method);
         }
@@ -214,7 +257,11 @@ impl AuditSubject {
     /// Every state of the model, and how far it is from the one that retraining gives.
     fn states(&mut self, ways: &[Method], request: &AuditRequest) -> Result<Vec<StateReport>> {
         if self.gone.len() >= self.rows.len() {
-            return Err(efface::Error::NothingLeft { gone: self.gone.len(), rows: self.rows.len() }.into());
+            return Err(efface::Error::NothingLeft {
+                gone: self.gone.len(),
+                rows: self.rows.len(),
+            }
+            .into());
         }
         let out: HashSet<RowId> = self.gone.iter().copied().collect();
         let retained = self.rows.filter(|id| !out.contains(&id));
@@ -223,7 +270,11 @@ impl AuditSubject {
         let retrained = self.recipe.fit(&retained)?;
         let retraining = started.elapsed().as_secs_f64();
         let mut states = Vec::new();
-        let before = if self.gone_before { self.recipe.fit(&self.rows)? } else { self.model.clone() };
+        let before = if self.gone_before {
+            self.recipe.fit(&self.rows)?
+        } else {
+            self.model.clone()
+        };
         states.push(("before".to_owned(), None, None));
         let mut after: Vec<Model> = vec![before.clone(), retrained.clone()];
         states.push(("retrain".to_owned(), None, Some(retraining)));
@@ -239,18 +290,25 @@ impl AuditSubject {
                 after.push(outcome.model);
             }
         }
-        let bootstrap = Bootstrap { seed: request.seed, ..Bootstrap::default() };
+        let bootstrap = Bootstrap {
+            seed: request.seed,
+            ..Bootstrap::default()
+        };
         let relearning = self.relearning(&before, &retrained, &forgotten)?;
         let mut reports = Vec::new();
         for ((state, evidence, seconds), model) in states.into_iter().zip(&after) {
             let look = |rows: &Rows| utility(model, self.task, rows);
-            let against =
-                |unseen: &Rows| population_threshold(model, self.task, &forgotten, unseen, &bootstrap);
+            let against = |unseen: &Rows| {
+                population_threshold(model, self.task, &forgotten, unseen, &bootstrap)
+            };
             let is_truth = state == "retrain";
             let distance = || eval::distance(&before, model, &retrained, self.task, &self.rows);
             reports.push(StateReport {
                 distance: if is_truth { None } else { Some(distance()?) },
-                relearning: relearning.as_ref().map(|steps| steps.measure(model)).transpose()?,
+                relearning: relearning
+                    .as_ref()
+                    .map(|steps| steps.measure(model))
+                    .transpose()?,
                 retained: look(&retained)?,
                 forgotten: look(&forgotten)?,
                 held_out: self.held_out.as_ref().map(look).transpose()?,
@@ -299,7 +357,8 @@ impl AuditSubject {
         progress: &(dyn Progress + Sync),
     ) -> Result<Option<eval::Membership>> {
         if request.oracles == 0 {
-            self.left_out.push("the attacks: no oracles were asked for".into());
+            self.left_out
+                .push("the attacks: no oracles were asked for".into());
             return Ok(None);
         }
         let trials = Trials {
@@ -309,9 +368,20 @@ impl AuditSubject {
             threads: request.threads,
             ..Trials::default()
         };
-        progress.start("fitting oracles", Some(request.oracles.next_multiple_of(4) as u64));
+        progress.start(
+            "fitting oracles",
+            Some(request.oracles.next_multiple_of(4) as u64),
+        );
         let at = |done: usize, _: usize| progress.at(done as u64);
-        let found = membership_inference(&self.recipe, self.task, &self.rows, &self.gone, ways, &trials, &at);
+        let found = membership_inference(
+            &self.recipe,
+            self.task,
+            &self.rows,
+            &self.gone,
+            ways,
+            &trials,
+            &at,
+        );
         progress.finish();
         Ok(Some(found?))
     }
@@ -321,7 +391,12 @@ impl AuditSubject {
 fn sample(rows: &Rows, count: usize, seed: u64) -> Result<Vec<RowId>> {
     if count == 0 || count >= rows.len() {
         let range = "1 or more, and fewer than the model has rows";
-        return Err(efface::Error::Parameter { name: "sample", value: count.to_string(), range }.into());
+        return Err(efface::Error::Parameter {
+            name: "sample",
+            value: count.to_string(),
+            range,
+        }
+        .into());
     }
     Ok(eval::sample(rows, count, seed))
 }

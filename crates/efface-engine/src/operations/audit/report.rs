@@ -1,6 +1,8 @@
 //! What an audit asks and what it found.
 
-use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility};
+use efface::eval::{
+    Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility,
+};
 use efface::{Evidence, Method};
 use efface_receipt::AuditEntry;
 use serde::Serialize;
@@ -148,28 +150,51 @@ impl AuditReport {
 
     /// The figures that a receipt holds: names of tests, and numbers.
     pub fn results(&self) -> Vec<AuditEntry> {
-        let mut results =
-            vec![audit("twins_surviving", Some(self.twins.surviving == 0), self.twins.surviving as f64)];
-        let methods =
-            || self.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
+        let mut results = vec![audit(
+            "twins_surviving",
+            Some(self.twins.surviving == 0),
+            self.twins.surviving as f64,
+        )];
+        let methods = || {
+            self.states
+                .iter()
+                .filter(|state| !matches!(state.state.as_str(), "before" | "retrain"))
+        };
         for state in methods() {
             if let Some(l2) = state.distance.as_ref().and_then(|distance| distance.l2) {
                 results.push(audit(format!("l2_distance/{}", state.state), None, l2));
             }
             if let Some(ratio) = state.relearning.and_then(|relearning| relearning.ratio) {
-                results.push(audit(format!("relearning_ratio/{}", state.state), None, ratio));
+                results.push(audit(
+                    format!("relearning_ratio/{}", state.state),
+                    None,
+                    ratio,
+                ));
             }
         }
         for way in self.injection.iter().flat_map(|injection| &injection.ways) {
-            results.push(audit(format!("feature_injection/{}", way.method), None, way.ratio));
+            results.push(audit(
+                format!("feature_injection/{}", way.method),
+                None,
+                way.ratio,
+            ));
         }
-        let Some(membership) = &self.membership else { return results };
-        for exposure in membership.exposures.iter().filter(|exposure| exposure.state != "before") {
+        let Some(membership) = &self.membership else {
+            return results;
+        };
+        for exposure in membership
+            .exposures
+            .iter()
+            .filter(|exposure| exposure.state != "before")
+        {
             // Whether the interval covers a coin is a measurement with an end; the rest decides nothing.
             let passed = exposure.forgotten.auc_interval.low <= 0.5;
             let name = format!("u_lira_auc/{}", exposure.state);
             let trials = Some(membership.oracles as u64);
-            results.push(AuditEntry { trials, ..audit(name, Some(passed), exposure.forgotten.auc) });
+            results.push(AuditEntry {
+                trials,
+                ..audit(name, Some(passed), exposure.forgotten.auc)
+            });
         }
         results
     }
@@ -177,5 +202,11 @@ impl AuditReport {
 
 fn audit(test: impl Into<String>, passed: Option<bool>, value: f64) -> AuditEntry {
     let value = value.is_finite().then_some(value);
-    AuditEntry { test: test.into(), passed, value, threshold: None, trials: None }
+    AuditEntry {
+        test: test.into(),
+        passed,
+        value,
+        threshold: None,
+        trials: None,
+    }
 }

@@ -39,14 +39,29 @@ impl WholeNetwork {
         stored: &StoreRows<'_>,
         methods: &[Method],
     ) -> Result<Option<Self>> {
-        let methods: Vec<Method> = methods.iter().copied().filter(Method::trains_further).collect();
-        let Some(first) = methods.first() else { return Ok(None) };
-        let Some(network) = manifest.network.as_ref().filter(|network| network.is_trained_here()) else {
+        let methods: Vec<Method> = methods
+            .iter()
+            .copied()
+            .filter(Method::trains_further)
+            .collect();
+        let Some(first) = methods.first() else {
+            return Ok(None);
+        };
+        let Some(network) = manifest
+            .network
+            .as_ref()
+            .filter(|network| network.is_trained_here())
+        else {
             return Err(not_trained_here(first));
         };
         let (_, backbone) = encoder(store, manifest)?;
         let texts = texts(store, stored, network.max_tokens, &[])?;
-        Ok(Some(Self { backbone, texts, held_out: None, methods }))
+        Ok(Some(Self {
+            backbone,
+            texts,
+            held_out: None,
+            methods,
+        }))
     }
 
     /// Rows that no network saw: their words, and the rest as the head reads it.
@@ -55,8 +70,16 @@ impl WholeNetwork {
         for row in words {
             table.push(row)?;
         }
-        let targets = encoded.iter().flat_map(|view| view.targets.to_vec()).collect();
-        self.held_out = Some(Rows::with_ids(encoded.ids().collect(), table, targets, encoded.outputs())?);
+        let targets = encoded
+            .iter()
+            .flat_map(|view| view.targets.to_vec())
+            .collect();
+        self.held_out = Some(Rows::with_ids(
+            encoded.ids().collect(),
+            table,
+            targets,
+            encoded.outputs(),
+        )?);
         Ok(())
     }
 
@@ -74,7 +97,8 @@ impl WholeNetwork {
         let anew = train::anew(self.backbone.recipe(), &retained, progress)?;
         let target = self.backbone.training_loss(&forgotten)?;
         let rate = f64::from(self.backbone.recipe().training.learning_rate) * RELEARNING_RATE;
-        let relearn = |backbone: &Backbone| backbone.relearn(&forgotten, target, RELEARNING_STEPS, rate);
+        let relearn =
+            |backbone: &Backbone| backbone.relearn(&forgotten, target, RELEARNING_STEPS, rate);
         let truth = relearn(anew.network.backbone())?;
         let mut networks = vec![(RETRAINED, None, started.elapsed().as_secs_f64(), anew)];
         for method in &self.methods {
@@ -83,29 +107,45 @@ impl WholeNetwork {
             let seconds = started.elapsed().as_secs_f64();
             networks.push((method.name(), Some(tuned.evidence), seconds, tuned.trained));
         }
-        let bootstrap = Bootstrap { seed, ..Bootstrap::default() };
-        let state = |(name, evidence, seconds, trained): (&str, Option<Evidence>, f64, TrainedNetwork)| {
-            let (backbone, model) = trained.network.into_parts();
-            let relearning = (name != RETRAINED).then(|| relearn(&backbone)).transpose()?;
-            let forgotten = backbone.encode(&forgotten)?;
-            let held_out = self.held_out.as_ref().map(|rows| backbone.encode(rows)).transpose()?;
-            let look = |rows: &Rows| utility(&model, Task::Classes, rows);
-            let against = |unseen: &Rows| -> Result<_> {
-                let model: &Model = &model;
-                Ok(population_threshold(model, Task::Classes, &forgotten, unseen, &bootstrap)?)
-            };
-            Ok(StateReport {
-                state: name.to_owned(),
-                evidence,
-                seconds: Some(seconds),
-                distance: None,
-                relearning: relearning.map(|time| Relearning::new(time, truth)),
-                retained: look(&trained.encoded)?,
-                forgotten: look(&forgotten)?,
-                held_out: held_out.as_ref().map(look).transpose()?,
-                population: held_out.as_ref().map(against).transpose()?,
-            })
+        let bootstrap = Bootstrap {
+            seed,
+            ..Bootstrap::default()
         };
+        let state =
+            |(name, evidence, seconds, trained): (&str, Option<Evidence>, f64, TrainedNetwork)| {
+                let (backbone, model) = trained.network.into_parts();
+                let relearning = (name != RETRAINED)
+                    .then(|| relearn(&backbone))
+                    .transpose()?;
+                let forgotten = backbone.encode(&forgotten)?;
+                let held_out = self
+                    .held_out
+                    .as_ref()
+                    .map(|rows| backbone.encode(rows))
+                    .transpose()?;
+                let look = |rows: &Rows| utility(&model, Task::Classes, rows);
+                let against = |unseen: &Rows| -> Result<_> {
+                    let model: &Model = &model;
+                    Ok(population_threshold(
+                        model,
+                        Task::Classes,
+                        &forgotten,
+                        unseen,
+                        &bootstrap,
+                    )?)
+                };
+                Ok(StateReport {
+                    state: name.to_owned(),
+                    evidence,
+                    seconds: Some(seconds),
+                    distance: None,
+                    relearning: relearning.map(|time| Relearning::new(time, truth)),
+                    retained: look(&trained.encoded)?,
+                    forgotten: look(&forgotten)?,
+                    held_out: held_out.as_ref().map(look).transpose()?,
+                    population: held_out.as_ref().map(against).transpose()?,
+                })
+            };
         networks.into_iter().map(state).collect()
     }
 

@@ -36,14 +36,32 @@ pub(crate) struct AppliedChange<'a> {
 
 impl<'a> AppliedChange<'a> {
     fn new(planned: PlannedChange<'a>, progress: &dyn Progress) -> Result<Self> {
-        let PlannedChange { mut opened, evidence, model, form, gone, suppressed, new, renewal, .. } = planned;
-        let PlannedChange { before, published, scrubbing, .. } = planned;
+        let PlannedChange {
+            mut opened,
+            evidence,
+            model,
+            form,
+            gone,
+            suppressed,
+            new,
+            renewal,
+            ..
+        } = planned;
+        let PlannedChange {
+            before,
+            published,
+            scrubbing,
+            ..
+        } = planned;
         let store = opened.store();
         let manifest = &mut opened.manifest;
         let encoder = opened.encoder.as_ref();
         let sums = opened.sums.as_ref();
         let scrubbed = matches!(form, StoredForm::Settled(_));
-        let waited: Vec<u64> = scrubbing.iter().flat_map(|queue| queue.rows.keys().copied()).collect();
+        let waited: Vec<u64> = scrubbing
+            .iter()
+            .flat_map(|queue| queue.rows.keys().copied())
+            .collect();
         let mut come = Vec::new();
         let mut withdrawn = 0;
         store.with(|connection| {
@@ -76,7 +94,8 @@ impl<'a> AppliedChange<'a> {
                         file::compact(connection)?;
                         manifest.husks = 0;
                     }
-                    manifest.parts = model::save(connection, state, encoder, sums, &manifest.parts)?;
+                    manifest.parts =
+                        model::save(connection, state, encoder, sums, &manifest.parts)?;
                 }
                 StoredForm::Deferred(deferred) => {
                     let DeferredModel { theta, head } = deferred;
@@ -94,13 +113,35 @@ impl<'a> AppliedChange<'a> {
         })?;
         if let Some(old) = published {
             let new = parameters::numbers(store, manifest)?;
-            let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-            manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
+            let distance = old
+                .iter()
+                .zip(&new)
+                .map(|(a, b)| (a - b).powi(2))
+                .sum::<f64>()
+                .sqrt();
+            manifest.policy.travel(if old.len() == new.len() {
+                distance
+            } else {
+                f64::MAX
+            });
         }
         progress.finish();
-        let settles = scrubbing.map(|queue| SettledRun { first: queue.first, last: queue.last });
+        let settles = scrubbing.map(|queue| SettledRun {
+            first: queue.first,
+            last: queue.last,
+        });
         let rows_left = !gone.is_empty();
-        Ok(Self { opened, model, before, rows_left, settles, evidence, come, withdrawn, scrubbed })
+        Ok(Self {
+            opened,
+            model,
+            before,
+            rows_left,
+            settles,
+            evidence,
+            come,
+            withdrawn,
+            scrubbed,
+        })
     }
 
     /// What was written, where a receipt of another kind is to tell of it.
@@ -121,7 +162,10 @@ impl<'a> AppliedChange<'a> {
             draft.forgotten_at = (!draft.gone.is_empty()).then_some(now);
             draft.scrubbed_at = draft.forgotten_at.filter(|_| self.scrubbed);
         }
-        drafts.extend(self.settles.map(|run| settle_draft(self.opened.received_at, now, run)));
+        drafts.extend(
+            self.settles
+                .map(|run| settle_draft(self.opened.received_at, now, run)),
+        );
         let made_at = ledger::at(manifest.ledger.version_at);
         manifest.ledger.version_at = manifest.ledger.newest;
         let withdrawn = KnownCopy {
@@ -144,10 +188,17 @@ impl<'a> AppliedChange<'a> {
         let mut copies = Vec::new();
         if self.rows_left {
             let ledger = &self.opened.manifest.ledger;
-            copies = self.opened.store().with(|connection| copies::list(connection, ledger))?;
+            copies = self
+                .opened
+                .store()
+                .with(|connection| copies::list(connection, ledger))?;
         }
         copies.extend([withdrawn, live]);
-        let transition = ModelTransition { before: Some(self.before), after, copies };
+        let transition = ModelTransition {
+            before: Some(self.before),
+            after,
+            copies,
+        };
         SignedChange::new(self.opened, signer, &transition, drafts, Some(self.model))
     }
 }

@@ -11,8 +11,8 @@ use efface::features::{
 };
 use efface::models::ClassReweighting;
 use efface::{
-    ChangedRows, Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore,
-    Rows, ShardRecipe, Sisa, Stop,
+    ChangedRows, Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId,
+    RowStore, Rows, ShardRecipe, Sisa, Stop,
 };
 
 use super::opened::OpenedChange;
@@ -33,8 +33,14 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// Gives the words and levels of new rows their places, so that nothing of the rows is lost when they are read.
-    pub(crate) fn admit_names(&mut self, source: &RowSource, progress: &dyn Progress) -> Result<()> {
-        let Some(encoder) = &mut self.encoder else { return Ok(()) };
+    pub(crate) fn admit_names(
+        &mut self,
+        source: &RowSource,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let Some(encoder) = &mut self.encoder else {
+            return Ok(());
+        };
         let unknown: HashSet<UnknownName> = ingest::unknown_names(source, encoder, progress)?;
         let mut unknown: Vec<UnknownName> = unknown.into_iter().collect();
         unknown.sort_unstable();
@@ -48,8 +54,11 @@ impl<'a> OpenedChange<'a> {
     pub(crate) fn follows_rows(&self, method: &Method) -> bool {
         let about = self.manifest.model.recipe.describe();
         let family = self.manifest.model.recipe.family();
-        let is_exact =
-            || method.entries().any(|entry| entry.claim == "exact" && entry.models.contains(&family));
+        let is_exact = || {
+            method
+                .entries()
+                .any(|entry| entry.claim == "exact" && entry.models.contains(&family))
+        };
         !about.is_certified && (matches!(method, Method::Auto(_)) || is_exact())
     }
 
@@ -88,7 +97,8 @@ impl<'a> OpenedChange<'a> {
             if encoder.lacks_extremes() {
                 encoder.drop_extremes();
                 let mut look = |rows: &Rows| {
-                    rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
+                    rows.iter()
+                        .for_each(|row| encoder.see_extremes(&row.features.entries()));
                     Ok(())
                 };
                 if by_passes {
@@ -105,10 +115,16 @@ impl<'a> OpenedChange<'a> {
             };
             map = encoder.follow(allow_unused).map_err(refused)?;
             if let Some(sums) = sums.as_ref().filter(|_| *method != Method::Retrain) {
-                let weights = reweighted.as_ref().or(self.manifest.blueprint.class_weights.as_ref());
                 let weights =
-                    weights.filter(|_| sums.groups() > 1).map_or(&[][..], |applied| &applied.weights);
-                followed = sums.follow(encoder, map.clone(), weights).map_err(refused)?;
+                    reweighted
+                        .as_ref()
+                        .or(self.manifest.blueprint.class_weights.as_ref());
+                let weights = weights
+                    .filter(|_| sums.groups() > 1)
+                    .map_or(&[][..], |applied| &applied.weights);
+                followed = sums
+                    .follow(encoder, map.clone(), weights)
+                    .map_err(refused)?;
             }
             if let Some(FollowedSums { map: found, .. }) = &followed {
                 map = Some(found.clone());
@@ -118,7 +134,9 @@ impl<'a> OpenedChange<'a> {
                     None => left.all()?.into_owned(),
                 };
                 rows_read = rows.len();
-                map = encoder.with_components(map, &rows, false).map_err(refused)?;
+                map = encoder
+                    .with_components(map, &rows, false)
+                    .map_err(refused)?;
                 after = Some(rows);
             }
         }
@@ -165,12 +183,17 @@ impl<'a> OpenedChange<'a> {
         if let (Some(encoder), Some(map)) = (&mut encoder, map) {
             encoder.adopt(map)?;
         }
-        self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
+        self.manifest.blueprint.class_weights =
+            reweighted.or(self.manifest.blueprint.class_weights.take());
         progress.start("fitting anew", None);
         let blueprint = &self.manifest.blueprint;
         let mut held: Option<Rows> = None;
         let fitted = if by_passes {
-            self.fitted(&FeatureRows::changed(left, encoder.as_ref(), blueprint), None, progress)
+            self.fitted(
+                &FeatureRows::changed(left, encoder.as_ref(), blueprint),
+                None,
+                progress,
+            )
         } else {
             let after = match after {
                 Some(after) => after,
@@ -178,7 +201,11 @@ impl<'a> OpenedChange<'a> {
             };
             let after = held.insert(after.watched(&Stop::default()));
             let rows = features(after, encoder.as_ref(), blueprint)?;
-            let start = if *method == Method::Retrain { None } else { self.start_towards(encoder.as_ref())? };
+            let start = if *method == Method::Retrain {
+                None
+            } else {
+                self.start_towards(encoder.as_ref())?
+            };
             self.fitted(rows.as_ref(), start.as_deref(), progress)
         };
         progress.finish();
@@ -197,7 +224,12 @@ impl<'a> OpenedChange<'a> {
         self.sums = match followed {
             Some(_) if !kept_sums::follows_sums(&outcome.model) => sums,
             _ => held.and_then(|after| {
-                kept_sums::of_rows(&after, encoder.as_ref(), &self.manifest.blueprint, &outcome.model)
+                kept_sums::of_rows(
+                    &after,
+                    encoder.as_ref(),
+                    &self.manifest.blueprint,
+                    &outcome.model,
+                )
             }),
         };
         self.renewed = encoder;
@@ -207,16 +239,31 @@ impl<'a> OpenedChange<'a> {
     /// The sums beside the model once the rows `gone` have left and `new` ones joined; None where there are none that could follow.
     fn changed_sums(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Option<KeptSums>> {
         // Sums that are stored while rows wait to be folded out still hold those rows.
-        let (Some(encoder), None) = (&self.encoder, &self.manifest.waiting) else { return Ok(None) };
-        let Some(sums) = self.store().with(|connection| kept_sums::load(connection, &self.manifest))? else {
+        let (Some(encoder), None) = (&self.encoder, &self.manifest.waiting) else {
+            return Ok(None);
+        };
+        let Some(sums) = self
+            .store()
+            .with(|connection| kept_sums::load(connection, &self.manifest))?
+        else {
             return Ok(None);
         };
         let rows = self.rows();
-        Ok(kept_sums::changed(sums, encoder, &self.manifest.blueprint, (&rows, gone), new))
+        Ok(kept_sums::changed(
+            sums,
+            encoder,
+            &self.manifest.blueprint,
+            (&rows, gone),
+            new,
+        ))
     }
 
     /// The model of these products, where it follows from them.
-    fn summed(&self, moments: &FeatureMoments, sums: Option<&KeptSums>) -> Result<Option<Outcome<Model>>> {
+    fn summed(
+        &self,
+        moments: &FeatureMoments,
+        sums: Option<&KeptSums>,
+    ) -> Result<Option<Outcome<Model>>> {
         let blueprint = &self.manifest.blueprint;
         let is_weighed = blueprint.class_weights.is_none()
             || sums.is_some_and(|sums| Some(sums.groups()) == blueprint.class_count());
@@ -225,14 +272,25 @@ impl<'a> OpenedChange<'a> {
             return Ok(None);
         }
         let model = self.current_model()?;
-        let Some(ridge) = model.get::<RidgeModel>() else { return Ok(None) };
-        let Some(Outcome { model, mut evidence }) = ridge.with_moments(moments)? else { return Ok(None) };
+        let Some(ridge) = model.get::<RidgeModel>() else {
+            return Ok(None);
+        };
+        let Some(Outcome {
+            model,
+            mut evidence,
+        }) = ridge.with_moments(moments)?
+        else {
+            return Ok(None);
+        };
         evidence.reason = Some(
             "components of the features, or weights of classes, follow from the rows and are others after this change; they and the model \
              were worked out from kept sums"
                 .into(),
         );
-        Ok(Some(Outcome { model: Model::new(model), evidence }))
+        Ok(Some(Outcome {
+            model: Model::new(model),
+            evidence,
+        }))
     }
 
     /// The model whose classes have other weights, where its sums tell it without the rows.
@@ -242,13 +300,21 @@ impl<'a> OpenedChange<'a> {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Option<Outcome<Model>>> {
-        let Some(before) = &self.manifest.blueprint.class_weights else { return Ok(None) };
-        let pairs: Vec<(f64, f64)> =
-            before.weights.iter().copied().zip(weights.weights.iter().copied()).collect();
+        let Some(before) = &self.manifest.blueprint.class_weights else {
+            return Ok(None);
+        };
+        let pairs: Vec<(f64, f64)> = before
+            .weights
+            .iter()
+            .copied()
+            .zip(weights.weights.iter().copied())
+            .collect();
         let mut blueprint = self.manifest.blueprint.clone();
         blueprint.class_weights = Some(weights.clone());
         let encoder = self.encoder.as_ref();
-        let new = new.map(|new| features(new, encoder, &blueprint)).transpose()?;
+        let new = new
+            .map(|new| features(new, encoder, &blueprint))
+            .transpose()?;
         let change = ClassReweighting {
             weights: &pairs,
             have_weights: blueprint.weight.is_some(),
@@ -256,7 +322,9 @@ impl<'a> OpenedChange<'a> {
             gone,
             new: new.as_deref(),
         };
-        let Some(outcome) = self.current_model()?.reweighted(&change) else { return Ok(None) };
+        let Some(outcome) = self.current_model()?.reweighted(&change) else {
+            return Ok(None);
+        };
         let mut outcome = outcome?;
         outcome.evidence.reason = Some(
             "weights of classes follow from the rows and are others after this change; the kept sums of each class were multiplied by \
@@ -267,14 +335,25 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// The weights of classes after the change, where they follow from the rows and are others then.
-    fn reweighted(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Option<AppliedClassWeights>> {
+    fn reweighted(
+        &self,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Option<AppliedClassWeights>> {
         if !self.manifest.blueprint.is_balanced() {
             return Ok(None);
         }
         let mut counted = self.manifest.blueprint.clone();
-        new.iter().flat_map(|new| new.iter()).for_each(|row| counted.count(row.targets, true));
-        self.rows().visit(gone, &mut |_, row| counted.count(row.targets, false))?;
-        Ok(if counted.balance() { counted.class_weights } else { None })
+        new.iter()
+            .flat_map(|new| new.iter())
+            .for_each(|row| counted.count(row.targets, true));
+        self.rows()
+            .visit(gone, &mut |_, row| counted.count(row.targets, false))?;
+        Ok(if counted.balance() {
+            counted.class_weights
+        } else {
+            None
+        })
     }
 
     /// The model by algebra on its sums, and the encoder that goes with it, where `map` gives the features of before in other
@@ -286,20 +365,33 @@ impl<'a> OpenedChange<'a> {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Option<(Outcome<Model>, Encoder)>> {
-        let Some(before) = &self.encoder else { return Ok(None) };
+        let Some(before) = &self.encoder else {
+            return Ok(None);
+        };
         if self.manifest.model.recipe.family() != Family::Ridge {
             return Ok(None);
         }
-        let Some(RescaledFeatures { map, features: scales }) = counted.rescaling(before, map) else {
+        let Some(RescaledFeatures {
+            map,
+            features: scales,
+        }) = counted.rescaling(before, map)
+        else {
             return Ok(None);
         };
         let mut encoder = counted.clone();
         encoder.adopt(map)?;
-        let new = new.map(|new| features(new, Some(&encoder), &self.manifest.blueprint)).transpose()?;
+        let new = new
+            .map(|new| features(new, Some(&encoder), &self.manifest.blueprint))
+            .transpose()?;
         let model = self.current_model()?;
-        let Some(ridge) = model.get::<RidgeModel>() else { return Ok(None) };
+        let Some(ridge) = model.get::<RidgeModel>() else {
+            return Ok(None);
+        };
         let rows = FeatureRows::new(self.rows(), Some(&encoder), &self.manifest.blueprint);
-        let Some(Outcome { model, mut evidence }) = ridge.rescaled(&scales, &rows, gone, new.as_deref())?
+        let Some(Outcome {
+            model,
+            mut evidence,
+        }) = ridge.rescaled(&scales, &rows, gone, new.as_deref())?
         else {
             return Ok(None);
         };
@@ -308,14 +400,23 @@ impl<'a> OpenedChange<'a> {
              to them by algebra"
                 .into(),
         );
-        Ok(Some((Outcome { model: Model::new(model), evidence }, encoder)))
+        Ok(Some((
+            Outcome {
+                model: Model::new(model),
+                evidence,
+            },
+            encoder,
+        )))
     }
 
     /// The model as it is, where it is a classifier whose parameters may still stand for the same features: its optimum is then near, and is
     /// one wherever training begins.
     fn start_towards(&self, encoder: Option<&Encoder>) -> Result<Option<Arc<Model>>> {
         let about = self.manifest.model.recipe.describe();
-        let is_classifier = matches!(self.manifest.model.recipe.family(), Family::Logistic | Family::Softmax);
+        let is_classifier = matches!(
+            self.manifest.model.recipe.family(),
+            Family::Logistic | Family::Softmax
+        );
         let stay = match (&self.encoder, encoder) {
             (Some(before), Some(after)) => {
                 !after.has_components() && before.named_features() == after.named_features()
@@ -323,7 +424,11 @@ impl<'a> OpenedChange<'a> {
             (None, None) => true,
             _ => false,
         };
-        if is_classifier && stay && !about.is_certified { self.current_model().map(Some) } else { Ok(None) }
+        if is_classifier && stay && !about.is_certified {
+            self.current_model().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// The model of rows as it sees them, trained from `start` where that is given and leads anywhere.
@@ -336,10 +441,14 @@ impl<'a> OpenedChange<'a> {
         let recipe = self.manifest.model.recipe.for_single_change();
         let fit = |start| watched_fit::fit(&recipe, rows, start, "fitting anew", progress);
         let is_as_wide = |start: &&Model| {
-            start.get::<LogisticModel>().is_some_and(|model| model.features() == rows.width())
+            start
+                .get::<LogisticModel>()
+                .is_some_and(|model| model.features() == rows.width())
         };
         // From old parameters of a column whose scale has become another altogether, no way may lead down.
-        let trained_on = start.filter(is_as_wide).and_then(|start| fit(Some(start)).ok());
+        let trained_on = start
+            .filter(is_as_wide)
+            .and_then(|start| fit(Some(start)).ok());
         let is_trained_on = trained_on.is_some();
         let model = match trained_on {
             Some(model) => model,
@@ -350,7 +459,11 @@ impl<'a> OpenedChange<'a> {
             Some(classifier) => classifier.evidence_at_optimum(),
             None => model.evidence(),
         };
-        let method = if is_trained_on { Method::WarmStart } else { Method::Retrain };
+        let method = if is_trained_on {
+            Method::WarmStart
+        } else {
+            Method::Retrain
+        };
         evidence.method = method.name().into();
         evidence.promise = Claim::Exact;
         evidence.reason = Some(
@@ -370,5 +483,8 @@ fn counts_features(recipe: &Recipe) -> bool {
     let sharded = recipe.get::<Sisa<ShardRecipe>>();
     let family = sharded.map_or_else(|| recipe.family(), |shards| shards.recipe.whole().family());
     use Family::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb};
-    matches!(family, MultinomialNb | ComplementNb | BernoulliNb | GaussianNb)
+    matches!(
+        family,
+        MultinomialNb | ComplementNb | BernoulliNb | GaussianNb
+    )
 }

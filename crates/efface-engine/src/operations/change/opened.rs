@@ -53,7 +53,10 @@ impl<'a> OpenedChange<'a> {
     pub(crate) fn begin(model: &'a OpenModel, write: bool) -> Result<Self> {
         let transaction = model.store.begin(write)?;
         let started = Instant::now();
-        let ModelSnapshot { mut manifest, encoder } = model.snapshot()?;
+        let ModelSnapshot {
+            mut manifest,
+            encoder,
+        } = model.snapshot()?;
         if write {
             model.check_rollback(&manifest.ledger)?;
         }
@@ -80,7 +83,9 @@ impl<'a> OpenedChange<'a> {
     /// The key that signs the receipts of this change. It is asked for before any work, so that a missing key is found out
     /// before a network is trained.
     pub(crate) fn signing_key(&self) -> Result<Box<dyn ReceiptSigner>> {
-        self.model.access.signer(self.store().path(), &self.manifest.ledger.key)
+        self.model
+            .access
+            .signer(self.store().path(), &self.manifest.ledger.key)
     }
 
     /// The model, ready to change: the one that the last change left in memory, or else from the file.
@@ -100,7 +105,8 @@ impl<'a> OpenedChange<'a> {
         &self,
         ask: impl FnOnce(&RowDirectory<'_>) -> std::result::Result<T, FileFault>,
     ) -> Result<T> {
-        self.store().with(|connection| ask(&self.manifest.directory(connection)))
+        self.store()
+            .with(|connection| ask(&self.manifest.directory(connection)))
     }
 
     /// For each id, whether a row of it is in the model.
@@ -111,14 +117,23 @@ impl<'a> OpenedChange<'a> {
 
     /// The id of a row; None when it is not in the file.
     pub(crate) fn id_of(&self, row: RowId) -> Result<Option<String>> {
-        let stored = self.rows().read(row.0).map_err(|fault| fault.at(self.store().path()))?;
+        let stored = self
+            .rows()
+            .read(row.0)
+            .map_err(|fault| fault.at(self.store().path()))?;
         Ok(stored.map(|stored| stored.id))
     }
 
     /// What a forget cannot take out of the model as it is, or out of its file.
     pub(crate) fn left_behind(&self) -> Result<Vec<NotCovered>> {
-        let read_off = self.store().with(|connection| model::read_off_rows(connection, &self.manifest))?;
-        Ok(model::left_behind(&self.manifest, self.encoder.as_ref(), read_off))
+        let read_off = self
+            .store()
+            .with(|connection| model::read_off_rows(connection, &self.manifest))?;
+        Ok(model::left_behind(
+            &self.manifest,
+            self.encoder.as_ref(),
+            read_off,
+        ))
     }
 
     /// The numbers of the rows of these ids, all of which must be in the model.
@@ -126,7 +141,9 @@ impl<'a> OpenedChange<'a> {
         let found = self.directory(|directory| directory.find(ids))?;
         let mut rows = Vec::with_capacity(ids.len());
         for (id, row) in ids.iter().zip(found) {
-            let Some(row) = row else { return Err(self.absent(id)?) };
+            let Some(row) = row else {
+                return Err(self.absent(id)?);
+            };
             rows.push(RowId(row));
         }
         Ok(rows)
@@ -141,10 +158,16 @@ impl<'a> OpenedChange<'a> {
             known => known?,
         };
         Ok(match known {
-            Some(at) => Error::WasForgotten { id, on: clock::date(&at).into() },
+            Some(at) => Error::WasForgotten {
+                id,
+                on: clock::date(&at).into(),
+            },
             None => {
                 let by_position = self.manifest.blueprint.id.is_none();
-                Error::UnknownRow { id, positions: by_position.then_some(self.manifest.next_position) }
+                Error::UnknownRow {
+                    id,
+                    positions: by_position.then_some(self.manifest.next_position),
+                }
             }
         })
     }
@@ -162,7 +185,8 @@ impl<'a> OpenedChange<'a> {
         if let Some(names) = self.names.get() {
             return Ok(names);
         }
-        let names = founding::noise_seed(self.store(), &self.manifest.ledger, &self.model.access)?.names();
+        let names =
+            founding::noise_seed(self.store(), &self.manifest.ledger, &self.model.access)?.names();
         Ok(self.names.get_or_init(|| names))
     }
 
@@ -180,7 +204,14 @@ impl<'a> OpenedChange<'a> {
     ) -> Result<RowBatch> {
         let reader = RowReader::new(texts, self.encoder.as_ref());
         let limit = source.limits().memory;
-        ingest::gather(source, &self.manifest.blueprint, reader, ReadPurpose::Learn, limit, progress)
+        ingest::gather(
+            source,
+            &self.manifest.blueprint,
+            reader,
+            ReadPurpose::Learn,
+            limit,
+            progress,
+        )
     }
 
     /// Rows under these numbers, as the model reads them.
@@ -197,13 +228,22 @@ impl<'a> OpenedChange<'a> {
         if let Some(texts) = texts {
             (rows, words) = texts.rows(&rows, progress)?;
         }
-        Ok(ArrivingRows { rows, names, words, unknown })
+        Ok(ArrivingRows {
+            rows,
+            names,
+            words,
+            unknown,
+        })
     }
 
     /// What a receipt says of the model's states where a change leaves them as they are.
     pub(crate) fn unchanged(&self) -> ModelTransition {
         let now = self.manifest.state();
-        ModelTransition { before: Some(now), after: now, copies: Vec::new() }
+        ModelTransition {
+            before: Some(now),
+            after: now,
+            copies: Vec::new(),
+        }
     }
 
     /// Gives the rows and classes in an error the names that the user knows them by.
@@ -215,16 +255,30 @@ impl<'a> OpenedChange<'a> {
         };
         match error {
             // The number comes from the list of rows, so that a row which is not there was lost from the file.
-            Error::Core(efface::Error::UnknownRow(row)) if matches!(self.rows().read(row.0), Ok(None)) => {
-                Error::Damaged { path: path(), what: format!("row number {row} is missing") }
+            Error::Core(efface::Error::UnknownRow(row))
+                if matches!(self.rows().read(row.0), Ok(None)) =>
+            {
+                Error::Damaged {
+                    path: path(),
+                    what: format!("row number {row} is missing"),
+                }
             }
-            Error::Core(efface::Error::UnknownRow(row)) => Error::UnknownRow { id: id(row), positions: None },
+            Error::Core(efface::Error::UnknownRow(row)) => Error::UnknownRow {
+                id: id(row),
+                positions: None,
+            },
             Error::Core(efface::Error::DuplicateRow(row)) => Error::NamedTwice { id: id(row) },
             Error::Core(efface::Error::Damaged(what)) => Error::Damaged { path: path(), what },
             Error::Core(efface::Error::EmptyClass { class, classes }) => {
-                let names = self.manifest.blueprint.classes().map(|classes| classes.names());
+                let names = self
+                    .manifest
+                    .blueprint
+                    .classes()
+                    .map(|classes| classes.names());
                 match names.and_then(|names| names.get(class)) {
-                    Some(name) => Error::ClassEmptied { class: name.clone() },
+                    Some(name) => Error::ClassEmptied {
+                        class: name.clone(),
+                    },
                     None => Error::Core(efface::Error::EmptyClass { class, classes }),
                 }
             }

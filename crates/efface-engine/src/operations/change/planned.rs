@@ -77,8 +77,19 @@ pub(crate) struct PlannedChange<'a> {
 
 impl<'a> PlannedChange<'a> {
     fn new(mut opened: OpenedChange<'a>, change: RowChange) -> Result<Self> {
-        let RowChange { outcome, gone, forgets, subjects, new, renewal, deferrable } = change;
-        let Outcome { mut model, mut evidence } = outcome;
+        let RowChange {
+            outcome,
+            gone,
+            forgets,
+            subjects,
+            new,
+            renewal,
+            deferrable,
+        } = change;
+        let Outcome {
+            mut model,
+            mut evidence,
+        } = outcome;
         let mut published = None;
         if opened.manifest.policy.published {
             published = Some(parameters::numbers(opened.store(), &opened.manifest)?);
@@ -94,10 +105,16 @@ impl<'a> PlannedChange<'a> {
         if let Some(encoder) = &opened.encoder {
             opened.manifest.blueprint.follow(encoder);
         }
-        let suppressed = if forgets { opened.suppressed(&gone, &subjects)? } else { Vec::new() };
+        let suppressed = if forgets {
+            opened.suppressed(&gone, &subjects)?
+        } else {
+            Vec::new()
+        };
         let deferred = deferrable.and_then(|receipts| {
-            let rows: Vec<(u64, RowDigest)> =
-                gone.iter().map(|leaving| (leaving.row.0, leaving.digest)).collect();
+            let rows: Vec<(u64, RowDigest)> = gone
+                .iter()
+                .map(|leaving| (leaving.row.0, leaving.digest))
+                .collect();
             opened.defer(&rows, &model, &mut evidence, receipts)
         });
         let form = match deferred {
@@ -116,9 +133,9 @@ impl<'a> PlannedChange<'a> {
         opened.update_manifest(stored, &evidence, forgotten);
         let read_off_rows = match &form {
             StoredForm::Settled(state) => state.read_off_rows(),
-            StoredForm::Deferred(_) => {
-                opened.store().with(|connection| model::read_off_rows(connection, &opened.manifest))?
-            }
+            StoredForm::Deferred(_) => opened
+                .store()
+                .with(|connection| model::read_off_rows(connection, &opened.manifest))?,
         };
         let scrubbing = match &form {
             StoredForm::Settled(_) => opened.manifest.waiting.take(),
@@ -132,10 +149,18 @@ impl<'a> PlannedChange<'a> {
         if renewal.is_some() || gone.is_empty() {
             // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
             // further says what it left in words of its own.
-            evidence.not_covered.retain(|what| *what != NotCovered::EncoderTraining);
+            evidence
+                .not_covered
+                .retain(|what| *what != NotCovered::EncoderTraining);
         }
-        if let Some(unknown) = new.as_ref().map(|new| new.unknown).filter(|unknown| *unknown > 0) {
-            evidence.not_covered.push(NotCovered::UnknownNames { names: unknown as usize });
+        if let Some(unknown) = new
+            .as_ref()
+            .map(|new| new.unknown)
+            .filter(|unknown| *unknown > 0)
+        {
+            evidence.not_covered.push(NotCovered::UnknownNames {
+                names: unknown as usize,
+            });
         }
         Ok(Self {
             opened,
@@ -210,9 +235,19 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// A row that leaves, and what the file holds of it.
-    pub(super) fn leaving(&self, rows: &StoreRows<'_>, row: RowId) -> Result<(LeavingRow, StoredRow)> {
-        let found = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
-        let HashedRow { row: stored, content, digest } = found.ok_or(efface::Error::UnknownRow(row))?;
+    pub(super) fn leaving(
+        &self,
+        rows: &StoreRows<'_>,
+        row: RowId,
+    ) -> Result<(LeavingRow, StoredRow)> {
+        let found = rows
+            .read_hashed(row.0)
+            .map_err(|fault| fault.at(self.store().path()))?;
+        let HashedRow {
+            row: stored,
+            content,
+            digest,
+        } = found.ok_or(efface::Error::UnknownRow(row))?;
         let commitment = row_leaf(&stored.nonce, &stored.id, &content);
         let outgoing = OutgoingRow {
             id: "",
@@ -226,7 +261,16 @@ impl<'a> OpenedChange<'a> {
         let is_kept = self.manifest.policy.suppress == SuppressionScope::Content;
         let shape = self.manifest.blueprint.shape();
         let substance = is_kept.then(|| substance(self.encoder.as_ref(), shape, &outgoing));
-        Ok((LeavingRow { row, id: stored.id.clone(), digest, substance, commitment }, stored))
+        Ok((
+            LeavingRow {
+                row,
+                id: stored.id.clone(),
+                digest,
+                substance,
+                commitment,
+            },
+            stored,
+        ))
     }
 
     /// The names under which rows and people must not come back. A dry run without the secret beside the model has none.
@@ -235,12 +279,18 @@ impl<'a> OpenedChange<'a> {
             Err(_) if !self.writes => return Ok(Vec::new()),
             names => names?,
         };
-        let mut all: Vec<SuppressedName> =
-            subjects.iter().map(|subject| SuppressedName::subject(names, subject)).collect();
+        let mut all: Vec<SuppressedName> = subjects
+            .iter()
+            .map(|subject| SuppressedName::subject(names, subject))
+            .collect();
         for leaving in gone {
             all.push(SuppressedName::id(names, &leaving.id));
             all.push(SuppressedName::alike_id(names, &leaving.id));
-            all.extend(leaving.substance.map(|substance| SuppressedName::content(names, &substance)));
+            all.extend(
+                leaving
+                    .substance
+                    .map(|substance| SuppressedName::content(names, &substance)),
+            );
         }
         Ok(all)
     }

@@ -60,10 +60,21 @@ impl<'a> OpenedChange<'a> {
         })?;
         // Read as the model of before kept them, so before its shape is replaced.
         let rows_before = self.rows();
-        let gone = numbers.iter().map(|row| Ok(self.leaving(&rows_before, *row)?.0));
+        let gone = numbers
+            .iter()
+            .map(|row| Ok(self.leaving(&rows_before, *row)?.0));
         let gone = gone.collect::<Result<Vec<_>>>()?;
         let scrubbing = self.manifest.waiting.take();
-        let RefittedModel { blueprint, encoder, recipe, model, state, mut evidence, rows, .. } = new;
+        let RefittedModel {
+            blueprint,
+            encoder,
+            recipe,
+            model,
+            state,
+            mut evidence,
+            rows,
+            ..
+        } = new;
         let manifest = &mut self.manifest;
         manifest.blueprint = blueprint;
         manifest.generation += 1;
@@ -74,7 +85,11 @@ impl<'a> OpenedChange<'a> {
         manifest.scores = new.scores;
         manifest.penalty = new.penalty;
         manifest.network = new.network;
-        evidence.set_left_behind(model::left_behind(manifest, encoder.as_ref(), state.read_off_rows()));
+        evidence.set_left_behind(model::left_behind(
+            manifest,
+            encoder.as_ref(),
+            state.read_off_rows(),
+        ));
         evidence.forgotten = gone.len();
         evidence.learned = rows.names.ids.len();
         self.encoder = encoder;

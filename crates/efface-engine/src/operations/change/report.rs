@@ -40,7 +40,10 @@ pub(crate) fn change_report(
 
 /// Where a receipt stands in the log.
 pub(crate) fn receipt_place(signed: &SignedReceipt) -> ReceiptPlace {
-    ReceiptPlace { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
+    ReceiptPlace {
+        id: signed.receipt.id.clone(),
+        sequence: signed.receipt.sequence,
+    }
 }
 
 /// The record of a change that left the model as it was.
@@ -76,7 +79,9 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
 
 /// A tolerance that was asked for also holds once the change is folded into the curvature, which rounds too.
 pub(crate) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
-    let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else { return Ok(()) };
+    let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else {
+        return Ok(());
+    };
     let bound = evidence.relative_bound;
     Err(efface::Error::Unsupported {
         method: "auto",
@@ -99,11 +104,17 @@ mod tests {
         let model = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
         let plain = Method::default();
         let mut evidence = model.forget(&plain, &rows, &[]).unwrap().evidence;
-        let asked = efface::methods::Auto { tolerance: Some(1e-9) }.into();
+        let asked = efface::methods::Auto {
+            tolerance: Some(1e-9),
+        }
+        .into();
         check_asked(&evidence, &asked).unwrap();
         evidence.relative_bound = 1e-8;
         check_asked(&evidence, &plain).unwrap();
         let refused = check_asked(&evidence, &asked).unwrap_err().to_string();
-        assert!(refused.contains("the tolerance is 1.0e-9, and the bound is 1.0e-8"), "{refused}");
+        assert!(
+            refused.contains("the tolerance is 1.0e-9, and the bound is 1.0e-8"),
+            "{refused}"
+        );
     }
 }

@@ -77,12 +77,18 @@ impl<'a> OpenedChange<'a> {
             return None;
         }
         let (theta, optimum) = model::quick(model, gone.len(), evidence)?;
-        let stored =
-            self.store().with(|connection| model::head_with_optimum(connection, &self.manifest, optimum));
+        let stored = self
+            .store()
+            .with(|connection| model::head_with_optimum(connection, &self.manifest, optimum));
         // A head that cannot be read is one that a settle replaces.
         let head = stored.ok()?;
         let last = ledger.size + receipts.max(1) - 1;
-        self.manifest.waiting = Some(ScrubQueue { rows, first, last, since });
+        self.manifest.waiting = Some(ScrubQueue {
+            rows,
+            first,
+            last,
+            since,
+        });
         // A model that is read from the file keeps the first precomputed step alone; what is told now agrees with that.
         evidence.precomputed.truncate(1);
         Some(DeferredModel { theta, head })
@@ -90,12 +96,18 @@ impl<'a> OpenedChange<'a> {
 
     /// Leaves the rows that wait where they are.
     pub(crate) fn unscrubbed(self) -> ScrubbedChange<'a> {
-        ScrubbedChange { opened: self, draft: None, model: None }
+        ScrubbedChange {
+            opened: self,
+            draft: None,
+            model: None,
+        }
     }
 
     /// Folds the rows that wait out of the stored sums and overwrites them. The parameters stay as they are, to the bit.
     pub(crate) fn scrub(mut self) -> Result<ScrubbedChange<'a>> {
-        let Some(queue) = self.manifest.waiting.clone() else { return Ok(self.unscrubbed()) };
+        let Some(queue) = self.manifest.waiting.clone() else {
+            return Ok(self.unscrubbed());
+        };
         let waited: Vec<u64> = queue.rows.keys().copied().collect();
         let mut model = Arc::unwrap_or_clone(self.current_model()?);
         model.settle()?;
@@ -119,9 +131,16 @@ impl<'a> OpenedChange<'a> {
             manifest.parts = model::save(connection, &state, encoder, None, &manifest.parts)?;
             Ok(())
         })?;
-        let run = SettledRun { first: queue.first, last: queue.last };
+        let run = SettledRun {
+            first: queue.first,
+            last: queue.last,
+        };
         let draft = settle_draft(self.received_at, manifest.ledger.now(), run);
-        Ok(ScrubbedChange { opened: self, draft: Some(draft), model: Some(model) })
+        Ok(ScrubbedChange {
+            opened: self,
+            draft: Some(draft),
+            model: Some(model),
+        })
     }
 }
 
@@ -132,7 +151,8 @@ pub(super) fn overwrite_rows(
     rows: &[u64],
 ) -> std::result::Result<(), FileFault> {
     manifest.husks += rows.len() as u64;
-    rows.iter().try_for_each(|row| file::rows::erase(connection, *row))
+    rows.iter()
+        .try_for_each(|row| file::rows::erase(connection, *row))
 }
 
 /// Whether rows that wait since then have waited long enough by the clock. The log's own time never runs backwards and

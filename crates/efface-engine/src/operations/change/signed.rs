@@ -36,7 +36,13 @@ impl<'a> SignedChange<'a> {
         let receipts = store.with(|connection| {
             ReceiptLog(connection).append(&mut manifest.ledger, signer, transition, drafts)
         })?;
-        Ok(Self { opened, receipts, old_root, new_model, signer })
+        Ok(Self {
+            opened,
+            receipts,
+            old_root,
+            new_model,
+            signer,
+        })
     }
 
     /// The receipts, in the order of their drafts.
@@ -56,9 +62,16 @@ impl<'a> SignedChange<'a> {
     }
 
     /// Another key signs the head of the log from here on. The last receipt says so.
-    pub(crate) fn hand_over(mut self, next: &'a dyn ReceiptSigner, recovery: Option<String>) -> Self {
+    pub(crate) fn hand_over(
+        mut self,
+        next: &'a dyn ReceiptSigner,
+        recovery: Option<String>,
+    ) -> Self {
         let manifest = &mut self.opened.manifest;
-        manifest.ledger.rotations.extend(self.receipts.last().map(|signed| signed.receipt.sequence));
+        manifest
+            .ledger
+            .rotations
+            .extend(self.receipts.last().map(|signed| signed.receipt.sequence));
         manifest.ledger.key = next.public_key().to_string();
         manifest.ledger.recovery = recovery;
         self.signer = next;
@@ -74,7 +87,13 @@ impl<'a> SignedChange<'a> {
         })?;
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
-        let OpenedChange { model, transaction, manifest, encoder, .. } = self.opened;
+        let OpenedChange {
+            model,
+            transaction,
+            manifest,
+            encoder,
+            ..
+        } = self.opened;
         let held = transaction.commit()?;
         newest::keep(model.store.path(), &note);
         match self.new_model {
@@ -95,7 +114,10 @@ impl<'a> SignedChange<'a> {
     pub(crate) fn commit_last(self) -> Result<ReceiptPlace> {
         let path = self.opened.store().path().to_owned();
         let receipts = self.commit()?;
-        let lost = || Error::Damaged { path, what: "its log took no receipt".into() };
+        let lost = || Error::Damaged {
+            path,
+            what: "its log took no receipt".into(),
+        };
         receipts.last().map(receipt_place).ok_or_else(lost)
     }
 }

@@ -58,7 +58,10 @@ impl KeptAnswer {
             withdrawn: self.withdrawn,
             moved: self.moved,
             scrubbed: self.scrubbed,
-            subject_opening: self.opening.filter(|_| !dry_run).map(|opening| opening.to_string()),
+            subject_opening: self
+                .opening
+                .filter(|_| !dry_run)
+                .map(|opening| opening.to_string()),
             ..change_report(self.evidence, seconds, dry_run, self.dropped)
         }
     }
@@ -101,8 +104,16 @@ pub(super) fn record(
 
 /// The first answer again.
 pub(super) fn replay(change: &OpenedChange<'_>, known: &AnsweredRequest) -> Result<ChangeReport> {
-    let kept: KeptAnswer = pack::read(&known.result).map_err(|fault| fault.at(change.store().path()))?;
-    let receipt = Some(ReceiptPlace { id: kept.id.clone(), sequence: known.sequence });
+    let kept: KeptAnswer =
+        pack::read(&known.result).map_err(|fault| fault.at(change.store().path()))?;
+    let receipt = Some(ReceiptPlace {
+        id: kept.id.clone(),
+        sequence: known.sequence,
+    });
     let report = kept.into_report(change.started.elapsed().as_secs_f64(), false);
-    Ok(ChangeReport { replayed: true, receipt, ..report })
+    Ok(ChangeReport {
+        replayed: true,
+        receipt,
+        ..report
+    })
 }

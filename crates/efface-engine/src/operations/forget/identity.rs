@@ -51,7 +51,10 @@ pub(super) fn identity(request: &ForgetRequest) -> Result<[u8; 32]> {
             ids.sort_unstable();
             IdentifiedRows::Ids(ids)
         }
-        RowSelection::Subject { column, value } => IdentifiedRows::Subject { column, value: value.trim() },
+        RowSelection::Subject { column, value } => IdentifiedRows::Subject {
+            column,
+            value: value.trim(),
+        },
     };
     // JSON has no number for a setting that is none. Such a setting is out of its range in any case.
     request.method.check()?;
@@ -72,23 +75,38 @@ mod tests {
     use super::*;
 
     fn hex(request: &ForgetRequest) -> String {
-        identity(request).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
+        identity(request)
+            .unwrap()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// A change of these values makes every request that was answered before another one.
     #[test]
     fn the_identity_of_a_request_is_pinned() {
         let plain = ForgetRequest::new(RowSelection::Ids(vec![" r2".into(), "r1 ".into()]));
-        let person = RowSelection::Subject { column: "user".into(), value: "é".into() };
+        let person = RowSelection::Subject {
+            column: "user".into(),
+            value: "é".into(),
+        };
         let full = ForgetRequest {
-            method: Newton { steps: 3, measure: true }.into(),
+            method: Newton {
+                steps: 3,
+                measure: true,
+            }
+            .into(),
             clear_dead_columns: true,
             allow_missing: true,
             id: Some("not part of it".into()),
             ..ForgetRequest::new(person)
         };
         let network = ForgetRequest {
-            method: Scrub { learning_rate: Some(1e-7), ..Scrub::default() }.into(),
+            method: Scrub {
+                learning_rate: Some(1e-7),
+                ..Scrub::default()
+            }
+            .into(),
             ..plain.clone()
         };
         assert_eq!(
@@ -104,13 +122,37 @@ mod tests {
 
     #[test]
     fn what_is_asked_makes_another_request_and_the_order_of_ids_does_not() {
-        let ids = |list: [&str; 2]| ForgetRequest::new(RowSelection::Ids(list.map(String::from).to_vec()));
+        let ids = |list: [&str; 2]| {
+            ForgetRequest::new(RowSelection::Ids(list.map(String::from).to_vec()))
+        };
         let one = ids(["a", "b"]);
         assert_eq!(hex(&one), hex(&ids(["b", "a"])));
         assert_ne!(hex(&one), hex(&ids(["a,b", ""])));
-        assert_ne!(hex(&one), hex(&ForgetRequest { method: Method::Exact, ..one.clone() }));
-        assert_ne!(hex(&one), hex(&ForgetRequest { allow_missing: true, ..one.clone() }));
-        let nonsense = Newton { steps: 0, measure: false }.into();
-        assert!(identity(&ForgetRequest { method: nonsense, ..one }).is_err());
+        assert_ne!(
+            hex(&one),
+            hex(&ForgetRequest {
+                method: Method::Exact,
+                ..one.clone()
+            })
+        );
+        assert_ne!(
+            hex(&one),
+            hex(&ForgetRequest {
+                allow_missing: true,
+                ..one.clone()
+            })
+        );
+        let nonsense = Newton {
+            steps: 0,
+            measure: false,
+        }
+        .into();
+        assert!(
+            identity(&ForgetRequest {
+                method: nonsense,
+                ..one
+            })
+            .is_err()
+        );
     }
 }

@@ -27,13 +27,18 @@ pub(crate) fn without(
     if change.manifest.blueprint.is_balanced() && !change.follows_rows(&request.method) {
         return Err(Error::request(
             "balanced weights of classes follow from the rows, and this method would leave them as they are",
-            Hint::new("use {} or {}").set(Setting::Method, "auto").set(Setting::Method, "retrain"),
+            Hint::new("use {} or {}")
+                .set(Setting::Method, "auto")
+                .set(Setting::Method, "retrain"),
         ));
     }
     let store = change.store();
     let manifest = &change.manifest;
     let method = &request.method;
-    let trained_here = manifest.network.as_ref().is_some_and(|network| network.is_trained_here());
+    let trained_here = manifest
+        .network
+        .as_ref()
+        .is_some_and(|network| network.is_trained_here());
     if method.trains_further() && !trained_here {
         return Err(network::not_trained_here(method));
     }
@@ -46,7 +51,10 @@ pub(crate) fn without(
         }
         let model = change.current_model()?;
         let rows = change.feature_rows();
-        return Ok((model.forget_with(method, request.clear_dead_columns, &rows, gone)?, None));
+        return Ok((
+            model.forget_with(method, request.clear_dead_columns, &rows, gone)?,
+            None,
+        ));
     };
     let mut renewal = None;
     let outcome = if *method == Method::Retrain && trained_here {

@@ -65,17 +65,42 @@ fn forget_together(
     requests: &[ForgetRequest],
     options: &ForgetOptions<'_>,
 ) -> Result<Vec<Result<ChangeReport>>> {
-    let Some(first) = requests.first() else { return Ok(Vec::new()) };
+    let Some(first) = requests.first() else {
+        return Ok(Vec::new());
+    };
     let mut change = OpenedChange::begin(model, !options.dry_run)?;
-    let signer = if options.dry_run { None } else { Some(change.signing_key()?) };
+    let signer = if options.dry_run {
+        None
+    } else {
+        Some(change.signing_key()?)
+    };
     let named: usize = requests.iter().map(ForgetRequest::named_rows).sum();
-    let progress: &dyn Progress = if named < BULK { &Silent } else { options.progress };
+    let progress: &dyn Progress = if named < BULK {
+        &Silent
+    } else {
+        options.progress
+    };
     progress.start("looking rows up", None);
-    let SortedRequests { plans, mut answers, twins, answered } = sort::sort_out(&change, requests)?;
+    let SortedRequests {
+        plans,
+        mut answers,
+        twins,
+        answered,
+    } = sort::sort_out(&change, requests)?;
     let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
-    let progress: &dyn Progress = if gone.len() < BULK { &Silent } else { options.progress };
+    let progress: &dyn Progress = if gone.len() < BULK {
+        &Silent
+    } else {
+        options.progress
+    };
     let answered = Cell::new(answered);
-    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref(), progress, answered };
+    let group = RequestGroup {
+        requests,
+        plans: &plans,
+        signer: signer.as_deref(),
+        progress,
+        answered,
+    };
     let reports = if plans.is_empty() {
         Vec::new()
     } else if gone.is_empty() {
@@ -95,10 +120,16 @@ fn forget_together(
     }
     for (at, twin) in twins {
         if let Some(Some(Ok(report))) = answers.get(twin) {
-            answers[at] = Some(Ok(ChangeReport { replayed: true, ..report.clone() }));
+            answers[at] = Some(Ok(ChangeReport {
+                replayed: true,
+                ..report.clone()
+            }));
         }
     }
-    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(Error::EmptyRequest))).collect())
+    Ok(answers
+        .into_iter()
+        .map(|answer| answer.unwrap_or(Err(Error::EmptyRequest)))
+        .collect())
 }
 
 /// Requests that are applied as one change.
@@ -134,7 +165,11 @@ impl RequestGroup<'_> {
             Some(_) => None,
         };
         let first = &self.requests[self.plans[0].at];
-        let erased = self.plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
+        let erased = self
+            .plans
+            .iter()
+            .filter(|plan| !plan.rows.is_empty())
+            .count() as u64;
         let deferrable = Some(erased);
         let people = self.plans.iter().filter_map(|plan| plan.subject.as_ref());
         let subjects = people.map(|subject| subject.value.clone()).collect();
@@ -152,8 +187,10 @@ impl RequestGroup<'_> {
         manifest.policy.count(erased, manifest.ledger.newest);
         let release = manifest.policy.release();
         let tuning = network::tuning_record(&first.method, manifest.network.as_ref());
-        let findings =
-            planned.findings(&first.method).with_tuning(tuning).with_cleared(first.clear_dead_columns);
+        let findings = planned
+            .findings(&first.method)
+            .with_tuning(tuning)
+            .with_cleared(first.clear_dead_columns);
         let mut leaves = planned.departed().into_iter();
         let mut drafts = Vec::with_capacity(self.plans.len());
         let mut kept = Vec::with_capacity(self.plans.len());
@@ -174,14 +211,27 @@ impl RequestGroup<'_> {
             kept.push(answer);
         }
         let Some(signer) = self.signer else {
-            let (in_use, _) = planned.opened.store().with(|connection| copies::count(connection))?;
-            let new = planned.model().parameters().map(|new| parameters::numbers_of(&new));
-            let moved = before.zip(new.ok()).and_then(|(old, new)| relative_distance(&old, &new));
+            let (in_use, _) = planned
+                .opened
+                .store()
+                .with(|connection| copies::count(connection))?;
+            let new = planned
+                .model()
+                .parameters()
+                .map(|new| parameters::numbers_of(&new));
+            let moved = before
+                .zip(new.ok())
+                .and_then(|(old, new)| relative_distance(&old, &new));
             for answer in &mut kept {
                 answer.withdrawn = in_use as usize;
                 answer.moved = moved;
             }
-            return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
+            return Ok(answer::reports(
+                kept,
+                &[],
+                started.elapsed().as_secs_f64(),
+                true,
+            ));
         };
         let applied = planned.apply(self.progress)?;
         for answer in &mut kept {
@@ -190,7 +240,12 @@ impl RequestGroup<'_> {
         let mut signed = applied.sign(signer, drafts)?;
         answer::record(&mut signed, self.plans, &mut kept, self.answered.take())?;
         let receipts = signed.commit()?;
-        Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
+        Ok(answer::reports(
+            kept,
+            &receipts,
+            started.elapsed().as_secs_f64(),
+            false,
+        ))
     }
 
     /// None of the rows was there: the log says so, and the model stays as it is.
@@ -200,14 +255,20 @@ impl RequestGroup<'_> {
         let mut kept = Vec::with_capacity(self.plans.len());
         for plan in self.plans {
             drafts.push(self.draft(plan, RequestOutcome::NotFound, change.received_at));
-            kept.push(KeptAnswer::new(RequestOutcome::NotFound, plan, evidence.clone()));
+            kept.push(KeptAnswer::new(
+                RequestOutcome::NotFound,
+                plan,
+                evidence.clone(),
+            ));
         }
         self.note(change, kept, drafts)
     }
 
     /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
     fn refuse(&self, change: OpenedChange<'_>, error: Error) -> Result<Vec<ChangeReport>> {
-        let [plan] = self.plans else { return Err(error) };
+        let [plan] = self.plans else {
+            return Err(error);
+        };
         // A caller who stopped a training may ask again, under the same name.
         if matches!(error, Error::Interrupted)
             || plan.name.is_none()
@@ -218,7 +279,11 @@ impl RequestGroup<'_> {
         }
         let mut draft = self.draft(plan, RequestOutcome::Refused, change.received_at);
         draft.reason = Some(error.to_string());
-        let mut answer = KeptAnswer::new(RequestOutcome::Refused, plan, idle_evidence(&change.manifest));
+        let mut answer = KeptAnswer::new(
+            RequestOutcome::Refused,
+            plan,
+            idle_evidence(&change.manifest),
+        );
         answer.reason = draft.reason.clone();
         self.note(change, vec![answer], vec![draft])
     }
@@ -232,13 +297,23 @@ impl RequestGroup<'_> {
     ) -> Result<Vec<ChangeReport>> {
         let started = change.started;
         let Some(signer) = self.signer else {
-            return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
+            return Ok(answer::reports(
+                kept,
+                &[],
+                started.elapsed().as_secs_f64(),
+                true,
+            ));
         };
         let unchanged = change.unchanged();
         let mut signed = change.sign(signer, &unchanged, drafts)?;
         answer::record(&mut signed, self.plans, &mut kept, self.answered.take())?;
         let receipts = signed.commit()?;
-        Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
+        Ok(answer::reports(
+            kept,
+            &receipts,
+            started.elapsed().as_secs_f64(),
+            false,
+        ))
     }
 
     fn draft(
@@ -258,8 +333,9 @@ impl RequestGroup<'_> {
 
 /// ‖new − old‖ / ‖old‖; None where the two cannot be compared, or nothing was there.
 fn relative_distance(old: &[f64], new: &[f64]) -> Option<f64> {
-    let norm =
-        |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|number| number * number).sum::<f64>().sqrt();
+    let norm = |numbers: &mut dyn Iterator<Item = f64>| {
+        numbers.map(|number| number * number).sum::<f64>().sqrt()
+    };
     let size = norm(&mut old.iter().copied());
     let distance = norm(&mut old.iter().zip(new).map(|(old, new)| new - old));
     let ratio = distance / size;

@@ -52,8 +52,12 @@ impl ForgetPlan {
     pub(super) fn reason(&self, outcome: RequestOutcome) -> Option<String> {
         let named = self.missing + self.rows.len();
         match (outcome, &self.subject) {
-            (RequestOutcome::Partial, _) => Some(format!("{} of {named} rows were not there", self.missing)),
-            (RequestOutcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
+            (RequestOutcome::Partial, _) => {
+                Some(format!("{} of {named} rows were not there", self.missing))
+            }
+            (RequestOutcome::NotFound, Some(_)) => {
+                Some("no row of this subject is in the model".into())
+            }
             (RequestOutcome::NotFound, None) => Some("none of these rows is in the model".into()),
             _ => None,
         }
@@ -97,7 +101,12 @@ pub(super) fn resolve(
                 if !seen.insert(id) {
                     return Err(Error::NamedTwice { id: id.into() });
                 }
-                match found.ids.get(id).map(|row| RowId(*row)).filter(|row| !taken.contains(row)) {
+                match found
+                    .ids
+                    .get(id)
+                    .map(|row| RowId(*row))
+                    .filter(|row| !taken.contains(row))
+                {
                     Some(row) => rows.push(row),
                     None if request.allow_missing => {}
                     None => return Err(change.absent(id)?),
@@ -109,13 +118,25 @@ pub(super) fn resolve(
         RowSelection::Subject { column, value } => {
             let has = &change.manifest.blueprint.subject;
             if has.as_ref() != Some(column) {
-                return Err(Error::SubjectColumn { asked: column.clone(), has: has.clone() });
+                return Err(Error::SubjectColumn {
+                    asked: column.clone(),
+                    has: has.clone(),
+                });
             }
-            let all = found.subjects.get(value.trim()).map_or(&[][..], Vec::as_slice);
-            let rows: Vec<RowId> =
-                all.iter().map(|row| RowId(*row)).filter(|row| !taken.contains(row)).collect();
+            let all = found
+                .subjects
+                .get(value.trim())
+                .map_or(&[][..], Vec::as_slice);
+            let rows: Vec<RowId> = all
+                .iter()
+                .map(|row| RowId(*row))
+                .filter(|row| !taken.contains(row))
+                .collect();
             if rows.is_empty() && !request.allow_missing && request.id.is_none() {
-                return Err(Error::UnknownSubject { column: column.clone(), value: value.clone() });
+                return Err(Error::UnknownSubject {
+                    column: column.clone(),
+                    value: value.clone(),
+                });
             }
             Ok((rows, 0))
         }

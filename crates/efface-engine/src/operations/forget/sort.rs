@@ -28,15 +28,30 @@ pub(super) struct SortedRequests {
 }
 
 /// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
-pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) -> Result<SortedRequests> {
+pub(super) fn sort_out(
+    change: &OpenedChange<'_>,
+    requests: &[ForgetRequest],
+) -> Result<SortedRequests> {
     let found = look_up(change, requests)?;
-    let names = requests.iter().map(|request| name_of(change, request)).collect::<Result<Vec<_>>>()?;
-    let commitments: Vec<Hash> =
-        names.iter().flatten().flatten().map(|name: &RequestName| name.commitment).collect();
+    let names = requests
+        .iter()
+        .map(|request| name_of(change, request))
+        .collect::<Result<Vec<_>>>()?;
+    let commitments: Vec<Hash> = names
+        .iter()
+        .flatten()
+        .flatten()
+        .map(|name: &RequestName| name.commitment)
+        .collect();
     let mut trusted = TrustedTree::default();
-    let known = change
-        .store()
-        .with(|connection| requests::find(connection, &change.manifest.ledger, &commitments, &mut trusted))?;
+    let known = change.store().with(|connection| {
+        requests::find(
+            connection,
+            &change.manifest.ledger,
+            &commitments,
+            &mut trusted,
+        )
+    })?;
     let mut known = known.into_iter();
     let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
     let mut taken: HashSet<RowId> = HashSet::new();
@@ -55,9 +70,15 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
             }
         };
         if let Some(RequestName { commitment, body }) = name {
-            let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
+            let reused = || Error::RequestReused {
+                id: request.id.clone().unwrap_or_default(),
+            };
             if let Some(known) = known.next().flatten() {
-                let answer = if known.body == body { replay(change, &known) } else { Err(reused()) };
+                let answer = if known.body == body {
+                    replay(change, &known)
+                } else {
+                    Err(reused())
+                };
                 sorted.answers[at] = Some(answer);
                 continue;
             }
@@ -79,12 +100,23 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
                     RowSelection::Subject { value, .. } => {
                         let opening = CommitmentOpening(Hash(*random_bytes()?));
                         let value = value.trim();
-                        let commitment = opening.commitment(CommitmentLabel::Subject, value.as_bytes());
-                        Some(SubjectName { value: value.to_owned(), commitment, opening: opening.0 })
+                        let commitment =
+                            opening.commitment(CommitmentLabel::Subject, value.as_bytes());
+                        Some(SubjectName {
+                            value: value.to_owned(),
+                            commitment,
+                            opening: opening.0,
+                        })
                     }
                     RowSelection::Ids(_) => None,
                 };
-                sorted.plans.push(ForgetPlan { at, name, subject, rows, missing });
+                sorted.plans.push(ForgetPlan {
+                    at,
+                    name,
+                    subject,
+                    rows,
+                    missing,
+                });
             }
             Err(error) => sorted.answers[at] = Some(Err(error)),
         }
@@ -94,8 +126,13 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
 }
 
 /// The name of a request as the file keeps it, None for one without; inside, why the name cannot be used.
-fn name_of(change: &OpenedChange<'_>, request: &ForgetRequest) -> Result<Result<Option<RequestName>>> {
-    let Some(id) = &request.id else { return Ok(Ok(None)) };
+fn name_of(
+    change: &OpenedChange<'_>,
+    request: &ForgetRequest,
+) -> Result<Result<Option<RequestName>>> {
+    let Some(id) = &request.id else {
+        return Ok(Ok(None));
+    };
     let id = match check_name(id) {
         Ok(id) => id,
         Err(error) => return Ok(Err(error)),

@@ -58,7 +58,9 @@ impl FeatureTable {
             return Self::WordIds(WordIds::new(texts.max_tokens));
         }
         match blueprint.layout {
-            RowLayout::Dense64 | RowLayout::Dense32 | RowLayout::Encoded => Self::Dense64(Vec::new(), width),
+            RowLayout::Dense64 | RowLayout::Dense32 | RowLayout::Encoded => {
+                Self::Dense64(Vec::new(), width)
+            }
             RowLayout::Sparse64 => Self::Sparse64(Csr::new(width)),
             RowLayout::Sparse32 => Self::Sparse32(Csr::new(width)),
             RowLayout::WordIds => Self::WordIds(WordIds::new(width)),
@@ -108,7 +110,9 @@ impl FeatureTable {
             (Self::Dense64(values, width), ExampleContent::Entries(entries)) => {
                 let start = values.len();
                 values.resize(start + *width, 0.0);
-                entries.iter().for_each(|&(column, value)| values[start + column as usize] = value);
+                entries
+                    .iter()
+                    .for_each(|&(column, value)| values[start + column as usize] = value);
                 Ok(())
             }
             (Self::Sparse64(table), ExampleContent::Entries(entries)) => table.push(entries),
@@ -138,7 +142,11 @@ pub(crate) struct HeldRows {
 
 impl HeldRows {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { batches: Vec::new(), bytes: 0, limit }
+        Self {
+            batches: Vec::new(),
+            bytes: 0,
+            limit,
+        }
     }
 
     /// Keeps a batch, or gives it back where it would be too much.
@@ -154,8 +162,15 @@ impl HeldRows {
     /// That a batch is too much, and which of its rows crosses the limit.
     pub(crate) fn too_much(&self, source: &RowSource, batch: &RowBatch) -> Error {
         let line = batch.line_beyond(self.limit.saturating_sub(self.bytes));
-        let fault = ReadFault::TooMuchMemory { line, limit: self.limit };
-        efface_io::Error { file: source.name(), fault: Box::new(fault) }.into()
+        let fault = ReadFault::TooMuchMemory {
+            line,
+            limit: self.limit,
+        };
+        efface_io::Error {
+            file: source.name(),
+            fault: Box::new(fault),
+        }
+        .into()
     }
 
     pub(crate) fn into_batches(self) -> Vec<RowBatch> {
@@ -197,7 +212,11 @@ impl RowBatch {
         }
     }
 
-    pub(crate) fn push(&mut self, example: EncodedExample<'_>, blueprint: &Blueprint) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        example: EncodedExample<'_>,
+        blueprint: &Blueprint,
+    ) -> Result<()> {
         self.bytes += self.features.row_bytes(&example.content) + example.targets.len() as u64 * 8;
         self.bytes += example.id.as_ref().map_or(0, |id| id.len() as u64) + NAME_BYTES;
         self.ends.push(self.bytes);
@@ -238,14 +257,20 @@ impl RowBatch {
 
     /// Lets positions, which count from the first row of a block, count from the first of the source.
     pub(super) fn stand_behind(&mut self, rows: u64) {
-        self.positions.iter_mut().for_each(|position| *position += rows);
+        self.positions
+            .iter_mut()
+            .for_each(|position| *position += rows);
         self.span += rows;
     }
 
     /// The line of the first row that takes more than is left.
     fn line_beyond(&self, left: u64) -> u64 {
         let at = self.ends.partition_point(|end| *end <= left);
-        self.lines.get(at).or(self.lines.last()).copied().unwrap_or(0)
+        self.lines
+            .get(at)
+            .or(self.lines.last())
+            .copied()
+            .unwrap_or(0)
     }
 
     /// About as many bytes as it takes.
@@ -260,7 +285,9 @@ impl RowBatch {
     fn check_ids(&self) -> Result<()> {
         let mut order: Vec<usize> = (0..self.ids.len()).collect();
         order.sort_unstable_by(|&a, &b| self.ids[a].cmp(&self.ids[b]).then(a.cmp(&b)));
-        let twice = order.windows(2).filter(|pair| self.ids[pair[0]] == self.ids[pair[1]]);
+        let twice = order
+            .windows(2)
+            .filter(|pair| self.ids[pair[0]] == self.ids[pair[1]]);
         match twice.min_by_key(|pair| pair[1]) {
             Some(pair) => Err(Error::RepeatedId {
                 id: self.ids[pair[1]].clone(),
@@ -274,17 +301,33 @@ impl RowBatch {
     /// Names rows that have no id of their own by their position in the source, counted on from `next`.
     pub(crate) fn number(&mut self, next: u64) {
         if self.ids.is_empty() {
-            self.ids = self.positions.iter().map(|position| (next + position).to_string()).collect();
+            self.ids = self
+                .positions
+                .iter()
+                .map(|position| (next + position).to_string())
+                .collect();
         }
     }
 
     /// The rows under these numbers, and the ids and subjects that go with them.
     pub(crate) fn into_rows(self, numbers: Vec<RowId>, outputs: usize) -> Result<(Rows, RowNames)> {
-        let mut rows = Rows::with_ids(numbers, self.features.into_features()?, self.targets, outputs)?;
+        let mut rows = Rows::with_ids(
+            numbers,
+            self.features.into_features()?,
+            self.targets,
+            outputs,
+        )?;
         if !self.weights.is_empty() {
             rows = rows.weighted(self.weights)?;
         }
-        Ok((rows, RowNames { ids: self.ids, subjects: self.subjects, span: self.span }))
+        Ok((
+            rows,
+            RowNames {
+                ids: self.ids,
+                subjects: self.subjects,
+                span: self.span,
+            },
+        ))
     }
 }
 

@@ -29,10 +29,17 @@ pub(crate) fn gather(
     progress: &dyn Progress,
 ) -> Result<RowBatch> {
     let mut held = HeldRows::new(limit);
-    batches(source, blueprint, reader, purpose, progress, &mut |batch| match held.hold(batch) {
-        None => Ok(()),
-        Some(beyond) => Err(held.too_much(source, &beyond)),
-    })?;
+    batches(
+        source,
+        blueprint,
+        reader,
+        purpose,
+        progress,
+        &mut |batch| match held.hold(batch) {
+            None => Ok(()),
+            Some(beyond) => Err(held.too_much(source, &beyond)),
+        },
+    )?;
     held.into_one(source, blueprint)
 }
 
@@ -79,13 +86,20 @@ pub(crate) fn batches(
         return Ok(ticker.finish());
     }
     let mut batch = RowBatch::new(blueprint);
-    let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
-        batch.push(example, blueprint)?;
-        if batch.bytes() >= size as u64 {
-            see(std::mem::replace(&mut batch, RowBatch::new(blueprint)))?;
-        }
-        Ok(())
-    })?;
+    let rows = each(
+        source,
+        blueprint,
+        reader,
+        purpose,
+        progress,
+        &mut |example| {
+            batch.push(example, blueprint)?;
+            if batch.bytes() >= size as u64 {
+                see(std::mem::replace(&mut batch, RowBatch::new(blueprint)))?;
+            }
+            Ok(())
+        },
+    )?;
     if batch.len() > 0 {
         see(batch)?;
     }
@@ -158,10 +172,18 @@ impl NumberPass {
         request: &FitRequest,
         see: &mut dyn FnMut(RowBatch) -> Result<()>,
     ) -> Result<Option<ObservedColumns>> {
-        let Self { mut first, first_rows, observed: ObservedColumns { blueprint, encoder, .. } } = self;
+        let Self {
+            mut first,
+            first_rows,
+            observed: ObservedColumns {
+                blueprint, encoder, ..
+            },
+        } = self;
         let source = &request.source;
         let blocks = source.blocks(block_bytes(source.limits().memory))?;
-        let (Some(mut blocks), Some(encoder)) = (blocks, encoder) else { return Ok(None) };
+        let (Some(mut blocks), Some(encoder)) = (blocks, encoder) else {
+            return Ok(None);
+        };
         let newest = Mutex::new(first.fresh_watch());
         let mut watch: Option<ColumnWatch> = None;
         let mut passed = 0;
@@ -171,11 +193,21 @@ impl NumberPass {
             || blocks.next().transpose(),
             |block| -> Result<(RowBatch, ColumnWatch, u64, usize)> {
                 let block = block?;
-                let mut seen = newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let mut seen = newest
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
                 let file = block.file;
                 let mut pass = block.pass();
                 let mut look = |record: &TableRecord| seen.observe(&record.cells);
-                let batch = encoded(source, &mut pass, &blueprint, &encoder, ReadPurpose::Fit, &mut look)?;
+                let batch = encoded(
+                    source,
+                    &mut pass,
+                    &blueprint,
+                    &encoder,
+                    ReadPurpose::Fit,
+                    &mut look,
+                )?;
                 Ok((batch, seen, pass.passed(), file))
             },
             |read| {
@@ -191,7 +223,11 @@ impl NumberPass {
                 if let Some(watch) = &watch {
                     *newest.lock().unwrap_or_else(PoisonError::into_inner) = watch.fresh();
                 }
-                if batch.len() > 0 { see(batch).map_err(Some) } else { Ok(()) }
+                if batch.len() > 0 {
+                    see(batch).map_err(Some)
+                } else {
+                    Ok(())
+                }
             },
         );
         match read {
@@ -199,10 +235,14 @@ impl NumberPass {
             Err(None) => return Ok(None),
             Err(Some(error)) => return Err(source.located(error)),
         }
-        let is_complete = watch.is_some_and(|watch| first.complete(watch, rows.saturating_sub(first_rows)));
+        let is_complete =
+            watch.is_some_and(|watch| first.complete(watch, rows.saturating_sub(first_rows)));
         if !is_complete {
             return Ok(None);
         }
-        first.finish(request).map(Some).map_err(|error| source.located(error))
+        first
+            .finish(request)
+            .map(Some)
+            .map_err(|error| source.located(error))
     }
 }

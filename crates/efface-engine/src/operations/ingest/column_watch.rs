@@ -44,7 +44,10 @@ struct WatchedColumn {
 impl ColumnWatch {
     /// Watches all columns but those that are left out of the features.
     pub(crate) fn new(columns: &[String], ignored: &[String]) -> Self {
-        let watched = columns.iter().enumerate().filter(|(_, name)| !ignored.contains(name));
+        let watched = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| !ignored.contains(name));
         let watched = watched.map(|(at, name)| WatchedColumn {
             at,
             name: name.clone(),
@@ -59,8 +62,14 @@ impl ColumnWatch {
     }
 
     fn of(columns: Vec<WatchedColumn>) -> Self {
-        let open = (0..columns.len()).filter(|at| !columns[*at].is_settled()).collect();
-        Self { columns, open, rows: 0 }
+        let open = (0..columns.len())
+            .filter(|at| !columns[*at].is_settled())
+            .collect();
+        Self {
+            columns,
+            open,
+            rows: 0,
+        }
     }
 
     pub(crate) fn observe(&mut self, cells: &[Cell]) {
@@ -90,7 +99,10 @@ impl ColumnWatch {
     /// Takes in what a fresh watch saw of later rows.
     pub(crate) fn merge(&mut self, later: Self) {
         self.rows += later.rows;
-        self.columns.iter_mut().zip(later.columns).for_each(|(column, later)| column.merge(later));
+        self.columns
+            .iter_mut()
+            .zip(later.columns)
+            .for_each(|(column, later)| column.merge(later));
     }
 
     /// What is to be said, a sentence a column.
@@ -99,7 +111,10 @@ impl ColumnWatch {
         if rows < FEWEST_ROWS {
             return Vec::new();
         }
-        self.columns.into_iter().filter_map(|column| column.remark(rows)).collect()
+        self.columns
+            .into_iter()
+            .filter_map(|column| column.remark(rows))
+            .collect()
     }
 }
 
@@ -116,14 +131,17 @@ impl WatchedColumn {
             Some(_) => {}
         }
         self.has_commas &= *cell == Cell::Missing || has_decimal_comma(cell);
-        let Some(values) = &mut self.values else { return };
+        let Some(values) = &mut self.values else {
+            return;
+        };
         let number = match cell {
             Cell::Missing => None,
             Cell::Number(number) => Some(*number),
             Cell::Text(text) => text.trim().parse::<f64>().ok(),
         };
         // Measurements differ from row to row; ids are words or whole numbers.
-        let is_candidate = *cell != Cell::Missing && number.is_none_or(|number| number.fract() == 0.0);
+        let is_candidate =
+            *cell != Cell::Missing && number.is_none_or(|number| number.fract() == 0.0);
         if let Some(number) = number {
             self.least = self.least.min(number);
             self.most = self.most.max(number);
@@ -142,12 +160,14 @@ impl WatchedColumn {
 
     fn merge(&mut self, later: Self) {
         self.has_commas &= later.has_commas;
-        self.constant &=
-            later.constant && (self.first.is_none() || later.first.is_none() || self.first == later.first);
+        self.constant &= later.constant
+            && (self.first.is_none() || later.first.is_none() || self.first == later.first);
         self.first = self.first.take().or(later.first);
         self.least = self.least.min(later.least);
         self.most = self.most.max(later.most);
-        let Some(values) = &mut self.values else { return };
+        let Some(values) = &mut self.values else {
+            return;
+        };
         let mut is_repeated = later.values.is_none();
         for value in later.values.into_iter().flatten() {
             is_repeated |= values.len() < MOST_VALUES && !values.insert(value);
@@ -160,7 +180,9 @@ impl WatchedColumn {
     fn remark(self, rows: u64) -> Option<String> {
         let name = &self.name;
         if self.constant {
-            return Some(format!("column `{name}` has the same value in every row and tells nothing"));
+            return Some(format!(
+                "column `{name}` has the same value in every row and tells nothing"
+            ));
         }
         if self.has_commas {
             return Some(format!(
@@ -168,7 +190,8 @@ impl WatchedColumn {
             ));
         }
         self.values?;
-        let is_running = !self.least.is_finite() || self.most - self.least <= WIDEST_RANGE * rows as f64;
+        let is_running =
+            !self.least.is_finite() || self.most - self.least <= WIDEST_RANGE * rows as f64;
         is_running.then(|| {
             format!("column `{name}` has another value in every row, as an id has; name it as the id, or leave it out")
         })

@@ -21,12 +21,16 @@ impl<'a> LabelReader<'a> {
     pub(super) fn new(goal: &'a TargetGoal) -> Self {
         let classes = match goal {
             TargetGoal::Nothing | TargetGoal::Numbers => HashMap::new(),
-            TargetGoal::Classes { positive: Some(values), .. } => {
-                values.iter().map(|v| (class_key(v), 1)).collect()
-            }
-            TargetGoal::Classes { names, .. } => {
-                names.names().iter().enumerate().map(|(class, name)| (class_key(name), class)).collect()
-            }
+            TargetGoal::Classes {
+                positive: Some(values),
+                ..
+            } => values.iter().map(|v| (class_key(v), 1)).collect(),
+            TargetGoal::Classes { names, .. } => names
+                .names()
+                .iter()
+                .enumerate()
+                .map(|(class, name)| (class_key(name), class))
+                .collect(),
         };
         Self { goal, classes }
     }
@@ -42,11 +46,19 @@ impl<'a> LabelReader<'a> {
     }
 
     /// Appends the targets that a cell stands for.
-    pub(super) fn append(&self, cell: &Cell, line: u64, column: &str, out: &mut Vec<f64>) -> Result<()> {
+    pub(super) fn append(
+        &self,
+        cell: &Cell,
+        line: u64,
+        column: &str,
+        out: &mut Vec<f64>,
+    ) -> Result<()> {
         match self.goal {
             TargetGoal::Nothing => out.push(0.0),
             TargetGoal::Numbers => out.push(finite(cell, line, column, Some(classify))?),
-            TargetGoal::Classes { names, positive, .. } => {
+            TargetGoal::Classes {
+                names, positive, ..
+            } => {
                 let class = match self.classes.get(&class_key(&label(cell, line, column)?)) {
                     Some(class) => *class,
                     None if positive.is_some() => 0,
@@ -55,7 +67,9 @@ impl<'a> LabelReader<'a> {
                             line,
                             column: column.into(),
                             problem: "no row had this class when the model was fitted",
-                            hint: Some("correct the class, or fit again with rows of all classes".into()),
+                            hint: Some(
+                                "correct the class, or fit again with rows of all classes".into(),
+                            ),
                         });
                     }
                 };
@@ -72,7 +86,12 @@ fn classify() -> Hint {
 
 /// The text of a class.
 fn label(cell: &Cell, line: u64, column: &str) -> Result<String> {
-    let fault = |problem| Error::Cell { line, column: column.into(), problem, hint: None };
+    let fault = |problem| Error::Cell {
+        line,
+        column: column.into(),
+        problem,
+        hint: None,
+    };
     match cell {
         Cell::Number(value) if !value.is_finite() => Err(fault("this is not a finite number")),
         _ => text(cell).ok_or_else(|| fault("there is no class; every row needs one")),
@@ -99,9 +118,19 @@ impl TargetObserver {
     pub(super) fn new(classify: bool, positive: &[String]) -> Self {
         if !positive.is_empty() {
             let keys = positive.iter().map(|value| class_key(value)).collect();
-            return Self::Positive { values: positive.to_vec(), keys, rows: [0; 2] };
+            return Self::Positive {
+                values: positive.to_vec(),
+                keys,
+                rows: [0; 2],
+            };
         }
-        if classify { Self::Classes { seen: HashMap::new() } } else { Self::Numbers }
+        if classify {
+            Self::Classes {
+                seen: HashMap::new(),
+            }
+        } else {
+            Self::Numbers
+        }
     }
 
     pub(super) fn observe(&mut self, cell: &Cell, line: u64, column: &str) -> Result<()> {
@@ -111,7 +140,8 @@ impl TargetObserver {
             }
             Self::Classes { seen } => {
                 let label = label(cell, line, column)?;
-                seen.entry(class_key(&label)).or_insert_with(|| label.trim().to_owned());
+                seen.entry(class_key(&label))
+                    .or_insert_with(|| label.trim().to_owned());
                 if seen.len() > MAX_CLASSES {
                     return Err(Error::Classes {
                         what: format!("column `{column}` has more than {MAX_CLASSES} classes"),
@@ -134,10 +164,14 @@ impl TargetObserver {
     pub(super) fn fresh(&self) -> Self {
         match self {
             Self::Numbers => Self::Numbers,
-            Self::Classes { .. } => Self::Classes { seen: HashMap::new() },
-            Self::Positive { values, keys, .. } => {
-                Self::Positive { values: values.clone(), keys: keys.clone(), rows: [0; 2] }
-            }
+            Self::Classes { .. } => Self::Classes {
+                seen: HashMap::new(),
+            },
+            Self::Positive { values, keys, .. } => Self::Positive {
+                values: values.clone(),
+                keys: keys.clone(),
+                rows: [0; 2],
+            },
         }
     }
 
@@ -151,7 +185,9 @@ impl TargetObserver {
                 seen.len() <= MAX_CLASSES
             }
             (Self::Positive { rows, .. }, Self::Positive { rows: more, .. }) => {
-                rows.iter_mut().zip(more).for_each(|(rows, more)| *rows += more);
+                rows.iter_mut()
+                    .zip(more)
+                    .for_each(|(rows, more)| *rows += more);
                 true
             }
             _ => true,
@@ -161,7 +197,11 @@ impl TargetObserver {
     pub(super) fn finish(self, column: &str) -> Result<TargetGoal> {
         let goal = |names: Vec<String>, positive| {
             let rows = vec![0; names.len()];
-            Ok(TargetGoal::Classes { names: Classes::new(names)?, rows, positive })
+            Ok(TargetGoal::Classes {
+                names: Classes::new(names)?,
+                rows,
+                positive,
+            })
         };
         match self {
             Self::Numbers => Ok(TargetGoal::Numbers),
@@ -170,7 +210,9 @@ impl TargetObserver {
                 names.sort_by(|a, b| order(a).0.total_cmp(&order(b).0).then_with(|| a.cmp(b)));
                 if names.len() < 2 {
                     return Err(Error::Classes {
-                        what: format!("column `{column}` has only one class; at least two are needed"),
+                        what: format!(
+                            "column `{column}` has only one class; at least two are needed"
+                        ),
                         hint: None,
                     });
                 }
@@ -196,7 +238,11 @@ impl TargetObserver {
 
 /// Numbers come first, in their order; then text, all of which compares as one here.
 fn order(name: &str) -> (f64,) {
-    (name.parse().ok().filter(|value: &f64| value.is_finite()).unwrap_or(f64::INFINITY),)
+    (name
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+        .unwrap_or(f64::INFINITY),)
 }
 
 #[cfg(test)]
@@ -214,7 +260,8 @@ mod tests {
 
     #[test]
     fn classes_are_sorted_numbers_first() {
-        let TargetGoal::Classes { names, .. } = goal(&["b", "10", "9", "a", "9.0"], &[]).unwrap() else {
+        let TargetGoal::Classes { names, .. } = goal(&["b", "10", "9", "a", "9.0"], &[]).unwrap()
+        else {
             unreachable!()
         };
         assert_eq!(names.names(), ["9", "10", "a", "b"]);
@@ -226,11 +273,15 @@ mod tests {
         let labels = LabelReader::new(&goal);
         let mut targets = Vec::new();
         for value in ["4.0", "5", "2", "unheard of"] {
-            labels.append(&Cell::Text(value.into()), 1, "y", &mut targets).unwrap();
+            labels
+                .append(&Cell::Text(value.into()), 1, "y", &mut targets)
+                .unwrap();
         }
         assert_eq!(targets, [1.0, 1.0, -1.0, -1.0]);
         assert_eq!(
-            super::tests::goal(&["1", "2"], &["4", "5"]).unwrap_err().to_string(),
+            super::tests::goal(&["1", "2"], &["4", "5"])
+                .unwrap_err()
+                .to_string(),
             "no row has 4,5 in column `y`; both classes need rows"
         );
     }

@@ -112,8 +112,12 @@ pub(crate) fn each(
     see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     let read = match reader {
-        RowReader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
-        RowReader::Texts(encoder) => texts::each(source, blueprint, encoder, purpose, progress, see),
+        RowReader::Columns(encoder) => {
+            table::each(source, blueprint, encoder, purpose, progress, see)
+        }
+        RowReader::Texts(encoder) => {
+            texts::each(source, blueprint, encoder, purpose, progress, see)
+        }
         RowReader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
     };
     read.map_err(|error| source.located(error))
@@ -139,7 +143,11 @@ impl<'a> ReadTicker<'a> {
     pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &RowSource) -> Self {
         let bytes = source.progress();
         start_pass(progress, what, bytes.as_ref());
-        Self { progress, bytes, rows: 0 }
+        Self {
+            progress,
+            bytes,
+            rows: 0,
+        }
     }
 
     pub(crate) fn row(&mut self) {
@@ -156,7 +164,10 @@ impl<'a> ReadTicker<'a> {
     }
 
     fn tell(&self) {
-        let done = self.bytes.as_ref().map_or(self.rows, PassProgress::bytes_read);
+        let done = self
+            .bytes
+            .as_ref()
+            .map_or(self.rows, PassProgress::bytes_read);
         self.progress.at(done);
     }
 

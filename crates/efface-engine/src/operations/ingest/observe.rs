@@ -35,14 +35,19 @@ pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<O
     if let WordSource::Hashed(features) = request.words {
         check_width(request, features)?;
     }
-    let observed =
-        if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) };
+    let observed = if request.source.is_sparse() {
+        svmlight(request, progress)
+    } else {
+        table(request, progress)
+    };
     observed.map_err(|error| request.source.located(error))
 }
 
 /// Whether the columns that a request names go together with each other and with its model.
 pub(crate) fn check_roles(request: &FitRequest) -> Result<()> {
-    if !request.model.describe().task.has_targets() && (request.classify || !request.positive.is_empty()) {
+    if !request.model.describe().task.has_targets()
+        && (request.classify || !request.positive.is_empty())
+    {
         return Err(Error::request(
             "k-means has no classes: it finds clusters by itself",
             Hint::new("leave out {}").name(Setting::Classify),
@@ -62,10 +67,17 @@ pub(crate) fn check_roles(request: &FitRequest) -> Result<()> {
             "name the columns as categories instead",
         ));
     }
-    let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
+    let columns = [
+        &request.targets,
+        &request.text,
+        &request.categorical,
+        &request.numeric,
+        &request.ignore,
+    ];
     let roles = [&request.id, &request.subject, &request.weight];
     if request.source.is_sparse() {
-        if columns.iter().any(|names| !names.is_empty()) || roles.iter().any(|name| name.is_some()) {
+        if columns.iter().any(|names| !names.is_empty()) || roles.iter().any(|name| name.is_some())
+        {
             return Err(Error::request(
                 "svmlight lines have no columns: the label is the target, rows are named by position",
                 "leave out the options that name columns",
@@ -90,7 +102,10 @@ pub(crate) fn check_roles(request: &FitRequest) -> Result<()> {
     }
     let mut seen = HashSet::new();
     if let Some(twice) = request.targets.iter().find(|name| !seen.insert(*name)) {
-        return Err(Error::Request { what: format!("target `{twice}` is named twice"), hint: None });
+        return Err(Error::Request {
+            what: format!("target `{twice}` is named twice"),
+            hint: None,
+        });
     }
     if let Some(name) = roles.into_iter().flatten().find(|name| seen.contains(name)) {
         return Err(Error::Request {
@@ -102,7 +117,10 @@ pub(crate) fn check_roles(request: &FitRequest) -> Result<()> {
     }
     if request.targets.len() > 1 && (classify(request) || !request.positive.is_empty()) {
         return Err(Error::request(
-            format!("a classifier has one target column, not {}", request.targets.len()),
+            format!(
+                "a classifier has one target column, not {}",
+                request.targets.len()
+            ),
             "fit one classifier per target",
         ));
     }
@@ -131,9 +149,13 @@ fn numeric(request: &FitRequest, ignored: &[String]) -> Vec<String> {
     let mut numeric = request.numeric.clone();
     if !request.text.is_empty() {
         let taken = |name: &String| {
-            [ignored, request.text.as_slice(), request.categorical.as_slice()]
-                .iter()
-                .any(|names| names.contains(name))
+            [
+                ignored,
+                request.text.as_slice(),
+                request.categorical.as_slice(),
+            ]
+            .iter()
+            .any(|names| names.contains(name))
         };
         numeric.extend(request.dates.iter().filter(|name| !taken(name)).cloned());
     }
@@ -154,15 +176,25 @@ pub(super) struct TableObserver {
 impl TableObserver {
     pub(super) fn new(request: &FitRequest, columns: &[String]) -> Result<Self> {
         let mut ignored = request.targets.clone();
-        ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
+        ignored.extend(
+            [&request.id, &request.subject, &request.weight]
+                .into_iter()
+                .flatten()
+                .cloned(),
+        );
         ignored.extend(request.ignore.iter().cloned());
         // With texts, only columns that are named are features, and those were meant.
-        let watched = if request.text.is_empty() { columns } else { &[] };
+        let watched = if request.text.is_empty() {
+            columns
+        } else {
+            &[]
+        };
         let watch = ColumnWatch::new(watched, &ignored);
         let numeric = numeric(request, &ignored);
         let named = [&ignored, &request.text, &request.categorical, &numeric];
-        let is_left_out =
-            |name: &&String| !request.text.is_empty() && !named.iter().any(|names| names.contains(name));
+        let is_left_out = |name: &&String| {
+            !request.text.is_empty() && !named.iter().any(|names| names.contains(name))
+        };
         let left_out = columns.iter().filter(is_left_out).cloned().collect();
         let options = EncoderOptions {
             text: request.text.clone(),
@@ -183,7 +215,12 @@ impl TableObserver {
             Ok((place(name, columns)?, name.clone(), watch))
         };
         let targets = request.targets.iter().map(target).collect::<Result<_>>()?;
-        Ok(Self { builder, watch, left_out, targets })
+        Ok(Self {
+            builder,
+            watch,
+            left_out,
+            targets,
+        })
     }
 
     pub(super) fn observe(&mut self, record: &TableRecord) -> Result<()> {
@@ -197,7 +234,10 @@ impl TableObserver {
 
     /// One that has seen no row, for later rows than this one sees; None where that would take too much memory.
     pub(super) fn fresh(&self) -> Option<Self> {
-        let targets = self.targets.iter().map(|(at, name, watch)| (*at, name.clone(), watch.fresh()));
+        let targets = self
+            .targets
+            .iter()
+            .map(|(at, name, watch)| (*at, name.clone(), watch.fresh()));
         Some(Self {
             builder: self.builder.fresh()?,
             watch: self.watch.fresh(),
@@ -214,7 +254,10 @@ impl TableObserver {
         if merged.all(|((_, _, watch), (_, _, later))| watch.merge(later)) {
             Ok(())
         } else {
-            Err(Error::Classes { what: "there are too many classes".into(), hint: None })
+            Err(Error::Classes {
+                what: "there are too many classes".into(),
+                hint: None,
+            })
         }
     }
 
@@ -233,7 +276,10 @@ impl TableObserver {
     pub(super) fn finish(self, request: &FitRequest) -> Result<ObservedColumns> {
         let encoder = self.builder.finish()?;
         check_width(request, encoder.width() as u64)?;
-        let goals = self.targets.into_iter().map(|(_, name, watch)| watch.finish(&name));
+        let goals = self
+            .targets
+            .into_iter()
+            .map(|(_, name, watch)| watch.finish(&name));
         let mut goals = goals.collect::<Result<Vec<_>>>()?;
         let blueprint = Blueprint {
             targets: request.targets.clone(),
@@ -242,7 +288,11 @@ impl TableObserver {
             weight: request.weight.clone(),
             dates: request.dates.clone(),
             // Several targets are all numbers, so that any of the goals speaks for all.
-            goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
+            goal: if goals.is_empty() {
+                TargetGoal::Nothing
+            } else {
+                goals.swap_remove(0)
+            },
             class_weights: None,
             layout: layout_of(&encoder),
             stored_width: encoder.raw_width(),
@@ -252,7 +302,11 @@ impl TableObserver {
         };
         let mut remarks = self.watch.finish();
         remarks.extend(left_out_remark(&self.left_out));
-        Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks })
+        Ok(ObservedColumns {
+            blueprint,
+            encoder: Some(encoder),
+            remarks,
+        })
     }
 }
 
@@ -260,12 +314,20 @@ impl TableObserver {
 fn left_out_remark(columns: &[String]) -> Option<String> {
     /// More names than this say no more.
     const MOST_NAMED: usize = 5;
-    let first = columns.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let first = columns
+        .iter()
+        .take(MOST_NAMED)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>();
     let more = match columns.len() - first.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let (word, verb) = if columns.len() == 1 { ("column", "is") } else { ("columns", "are") };
+    let (word, verb) = if columns.len() == 1 {
+        ("column", "is")
+    } else {
+        ("columns", "are")
+    };
     (!columns.is_empty()).then(|| {
         format!(
             "{word} {}{more} {verb} not used: beside a text, only columns that are named as numbers or levels are features",
@@ -295,12 +357,20 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumn
 }
 
 /// The same by several threads, each with blocks of its own. None where the rows cannot be seen that way, or are none.
-fn table_in_blocks(request: &FitRequest, progress: &dyn Progress) -> Result<Option<ObservedColumns>> {
-    let Some(mut blocks) = request.source.blocks(block_bytes(request.source.limits().memory))? else {
+fn table_in_blocks(
+    request: &FitRequest,
+    progress: &dyn Progress,
+) -> Result<Option<ObservedColumns>> {
+    let Some(mut blocks) = request
+        .source
+        .blocks(block_bytes(request.source.limits().memory))?
+    else {
         return Ok(None);
     };
     let observer = TableObserver::new(request, blocks.columns())?;
-    let Some(fresh) = observer.fresh() else { return Ok(None) };
+    let Some(fresh) = observer.fresh() else {
+        return Ok(None);
+    };
     let mut observer = observer;
     // What all rows so far have settled need not be asked of later ones.
     let newest = Mutex::new(fresh);
@@ -310,7 +380,10 @@ fn table_in_blocks(request: &FitRequest, progress: &dyn Progress) -> Result<Opti
         || blocks.next().transpose(),
         |block| -> Result<(TableObserver, u64, usize)> {
             let block = block?;
-            let mut seen = newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut seen = newest
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             let file = block.file;
             let mut pass = block.pass();
             request.source.bind_choices(&mut pass)?;
@@ -334,7 +407,11 @@ fn table_in_blocks(request: &FitRequest, progress: &dyn Progress) -> Result<Opti
             Ok::<(), Error>(())
         },
     )?;
-    if ticker.finish() == 0 { Ok(None) } else { observer.finish(request).map(Some) }
+    if ticker.finish() == 0 {
+        Ok(None)
+    } else {
+        observer.finish(request).map(Some)
+    }
 }
 
 fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
@@ -347,9 +424,15 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedCol
     let mut record = SparseRecord::default();
     while table.read(&mut record)? {
         if supervised {
-            watch.observe(&efface::features::Cell::Number(record.target), record.line, LABEL)?;
+            watch.observe(
+                &efface::features::Cell::Number(record.target),
+                record.line,
+                LABEL,
+            )?;
         }
-        if let (Some(&(first, _)), Some(&(last, _))) = (record.entries.first(), record.entries.last()) {
+        if let (Some(&(first, _)), Some(&(last, _))) =
+            (record.entries.first(), record.entries.last())
+        {
             let (least, most) = indices.unwrap_or((first, last));
             indices = Some((least.min(first), most.max(last)));
         }
@@ -363,12 +446,20 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedCol
     };
     let first = least.min(1);
     let blueprint = Blueprint {
-        targets: if supervised { vec![LABEL.into()] } else { Vec::new() },
+        targets: if supervised {
+            vec![LABEL.into()]
+        } else {
+            Vec::new()
+        },
         id: None,
         subject: None,
         weight: None,
         dates: Vec::new(),
-        goal: if supervised { watch.finish(LABEL)? } else { TargetGoal::Nothing },
+        goal: if supervised {
+            watch.finish(LABEL)?
+        } else {
+            TargetGoal::Nothing
+        },
         class_weights: None,
         layout: RowLayout::Sparse64,
         stored_width: (most - first) as usize + 1,
@@ -376,5 +467,9 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedCol
         first_index: Some(first),
         texts: None,
     };
-    Ok(ObservedColumns { blueprint, encoder: None, remarks: Vec::new() })
+    Ok(ObservedColumns {
+        blueprint,
+        encoder: None,
+        remarks: Vec::new(),
+    })
 }

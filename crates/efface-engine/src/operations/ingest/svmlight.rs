@@ -45,7 +45,8 @@ pub(super) fn each(
                     continue;
                 }
                 let last = u64::from(first) + blueprint.width as u64 - 1;
-                let problem = format!("an index exceeds {last}, the largest that the model was fitted on");
+                let problem =
+                    format!("an index exceeds {last}, the largest that the model was fitted on");
                 return Err(Error::Line {
                     line,
                     problem,
@@ -54,7 +55,11 @@ pub(super) fn each(
             }
             if !value.is_finite() {
                 let problem = "a value is not a finite number".into();
-                return Err(Error::Line { line, problem, hint: None });
+                return Err(Error::Line {
+                    line,
+                    problem,
+                    hint: None,
+                });
             }
             if value != 0.0 {
                 entries.push((column, value));

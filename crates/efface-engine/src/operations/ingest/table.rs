@@ -14,13 +14,21 @@ use crate::progress::Progress;
 
 /// Where a column stands in this table.
 pub(super) fn place(name: &str, columns: &[String]) -> Result<usize> {
-    let missing = || FeatureError::MissingColumn { name: name.into(), exist: columns.to_vec() };
-    Ok(columns.iter().position(|column| column == name).ok_or_else(missing)?)
+    let missing = || FeatureError::MissingColumn {
+        name: name.into(),
+        exist: columns.to_vec(),
+    };
+    Ok(columns
+        .iter()
+        .position(|column| column == name)
+        .ok_or_else(missing)?)
 }
 
 /// Where a column stands that the model may do without; None when the model has none.
 fn find<'a>(name: &'a Option<String>, columns: &[String]) -> Result<Option<(usize, &'a str)>> {
-    name.as_deref().map(|name| Ok((place(name, columns)?, name))).transpose()
+    name.as_deref()
+        .map(|name| Ok((place(name, columns)?, name)))
+        .transpose()
 }
 
 /// Where everything but the features of a row stands.
@@ -44,7 +52,11 @@ pub(super) struct RowIdentity {
 }
 
 impl<'a> ColumnRoles<'a> {
-    pub(super) fn find(blueprint: &'a Blueprint, columns: &[String], purpose: ReadPurpose) -> Result<Self> {
+    pub(super) fn find(
+        blueprint: &'a Blueprint,
+        columns: &[String],
+        purpose: ReadPurpose,
+    ) -> Result<Self> {
         let id = match find(&blueprint.id, columns) {
             Err(_) if !purpose.keeps_rows() => None,
             found => found?,
@@ -59,22 +71,42 @@ impl<'a> ColumnRoles<'a> {
             subject = find(&blueprint.subject, columns).unwrap_or_default();
         }
         // A file to score may have none of the targets, and then no row has any.
-        if purpose != ReadPurpose::Predict || blueprint.targets.iter().all(|name| columns.contains(name)) {
+        if purpose != ReadPurpose::Predict
+            || blueprint.targets.iter().all(|name| columns.contains(name))
+        {
             for name in &blueprint.targets {
                 targets.push((place(name, columns)?, name.as_str()));
             }
         }
         let labels = LabelReader::new(&blueprint.goal);
-        Ok(Self { blueprint, purpose, labels, id, subject, weight, targets })
+        Ok(Self {
+            blueprint,
+            purpose,
+            labels,
+            id,
+            subject,
+            weight,
+            targets,
+        })
     }
 
     /// Reads one row; `numbers` becomes its targets.
-    pub(super) fn read(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<RowIdentity> {
+    pub(super) fn read(
+        &self,
+        cells: &[Cell],
+        line: u64,
+        numbers: &mut Vec<f64>,
+    ) -> Result<RowIdentity> {
         let id = match self.id {
             Some((at, column)) => match text(&cells[at]) {
                 None if self.purpose.keeps_rows() => {
                     let problem = "there is no id; every row needs one";
-                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
+                    return Err(Error::Cell {
+                        line,
+                        column: column.into(),
+                        problem,
+                        hint: None,
+                    });
                 }
                 id => id,
             },
@@ -84,7 +116,12 @@ impl<'a> ColumnRoles<'a> {
             Some((at, column)) => match finite(&cells[at], line, column, None)? {
                 value if value < 0.0 => {
                     let problem = "a weight must be 0 or more";
-                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
+                    return Err(Error::Cell {
+                        line,
+                        column: column.into(),
+                        problem,
+                        hint: None,
+                    });
                 }
                 value => value,
             },
@@ -96,7 +133,12 @@ impl<'a> ColumnRoles<'a> {
             numbers.push(0.0);
         }
         let subject = self.subject.and_then(|(at, _)| text(&cells[at]));
-        Ok(RowIdentity { id, subject, weight, unknown_class })
+        Ok(RowIdentity {
+            id,
+            subject,
+            weight,
+            unknown_class,
+        })
     }
 
     /// Reads the targets of a row, and says whether its class is none that the model knows. Only a row that becomes part of a
@@ -136,11 +178,25 @@ impl<'a> TableRowReader<'a> {
     ) -> Result<Self> {
         let binding = encoder.bind(columns)?;
         let roles = ColumnRoles::find(blueprint, columns, purpose)?;
-        Ok(Self { binding, roles, entries: Vec::new(), numbers: Vec::new() })
+        Ok(Self {
+            binding,
+            roles,
+            entries: Vec::new(),
+            numbers: Vec::new(),
+        })
     }
 
-    pub(super) fn read(&mut self, record: &TableRecord, position: u64) -> Result<EncodedExample<'_>> {
-        let Self { binding, roles, entries, numbers } = self;
+    pub(super) fn read(
+        &mut self,
+        record: &TableRecord,
+        position: u64,
+    ) -> Result<EncodedExample<'_>> {
+        let Self {
+            binding,
+            roles,
+            entries,
+            numbers,
+        } = self;
         let line = record.line;
         // Rows that are kept are kept as they are; rows that are scored become features at once.
         let encoded = if !roles.purpose.keeps_rows() {
@@ -148,7 +204,12 @@ impl<'a> TableRowReader<'a> {
         } else {
             binding.encode_raw(&record.cells, line, entries)?
         };
-        let RowIdentity { id, subject, weight, unknown_class } = roles.read(&record.cells, line, numbers)?;
+        let RowIdentity {
+            id,
+            subject,
+            weight,
+            unknown_class,
+        } = roles.read(&record.cells, line, numbers)?;
         Ok(EncodedExample {
             line,
             position,

@@ -31,7 +31,11 @@ fn joined(cells: &[Cell], places: &[usize], out: &mut String) {
 }
 
 fn places(texts: &TextColumns, columns: &[String]) -> Result<Vec<usize>> {
-    texts.columns.iter().map(|name| place(name, columns)).collect()
+    texts
+        .columns
+        .iter()
+        .map(|name| place(name, columns))
+        .collect()
 }
 
 /// The first pass of a fit: the classes, and the commonest words where `most` asks for them. The width and layout of the
@@ -43,7 +47,10 @@ pub(crate) fn observe(
     progress: &dyn Progress,
 ) -> Result<(Blueprint, Vec<String>)> {
     check(request)?;
-    let texts = TextColumns { columns: request.text.clone(), max_tokens };
+    let texts = TextColumns {
+        columns: request.text.clone(),
+        max_tokens,
+    };
     let mut table = request.source.table()?;
     let columns = table.columns().to_vec();
     let places = places(&texts, &columns)?;
@@ -68,7 +75,10 @@ pub(crate) fn observe(
     let words = match (learner, most) {
         (Some(learner), Some(most)) => {
             let vocabulary = learner.finish(most)?;
-            (0..vocabulary.len() as u32).filter_map(|at| vocabulary.word(at)).map(str::to_owned).collect()
+            (0..vocabulary.len() as u32)
+                .filter_map(|at| vocabulary.word(at))
+                .map(str::to_owned)
+                .collect()
         }
         _ => Vec::new(),
     };
@@ -117,10 +127,15 @@ fn check(request: &FitRequest) -> Result<()> {
         ));
     }
     let mut seen: Vec<&String> = Vec::new();
-    let roles = [&request.id, &request.subject, &request.weight].into_iter().flatten();
+    let roles = [&request.id, &request.subject, &request.weight]
+        .into_iter()
+        .flatten();
     for name in request.targets.iter().chain(&request.text).chain(roles) {
         if seen.contains(&name) {
-            return Err(Error::Request { what: format!("column `{name}` is named twice"), hint: None });
+            return Err(Error::Request {
+                what: format!("column `{name}` is named twice"),
+                hint: None,
+            });
         }
         seen.push(name);
     }
@@ -152,8 +167,12 @@ pub(super) fn each(
         joined(&record.cells, &places, &mut text);
         let (ids, cut) = encoder.ids(&text, texts.max_tokens);
         let unknown = encoder.unknown(&ids);
-        let RowIdentity { id, subject, weight, unknown_class } =
-            roles.read(&record.cells, line, &mut numbers)?;
+        let RowIdentity {
+            id,
+            subject,
+            weight,
+            unknown_class,
+        } = roles.read(&record.cells, line, &mut numbers)?;
         see(EncodedExample {
             line,
             position: table.position(),

@@ -7,7 +7,11 @@ use crate::error::{Error, Result};
 use crate::operations::report::Parameters;
 
 /// The bytes of an export in which the encoder comes along; None for a format that has the head alone.
-pub(crate) fn export(stage: &TextEncoder, parameters: &Parameters, format: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn export(
+    stage: &TextEncoder,
+    parameters: &Parameters,
+    format: &str,
+) -> Result<Option<Vec<u8>>> {
     let table = parameters.table("coefficients");
     let intercept = parameters.vector("intercept");
     match (format, stage) {
@@ -43,7 +47,10 @@ pub(crate) fn export(stage: &TextEncoder, parameters: &Parameters, format: &str)
             };
             let unwritable = |error: String| {
                 let reason = format!("the network cannot be written as ONNX: {error}");
-                Error::from(efface::Error::Unsupported { method: "export", reason })
+                Error::from(efface::Error::Unsupported {
+                    method: "export",
+                    reason,
+                })
             };
             let mut model = model.map_err(|error| unwritable(error.to_string()))?;
             if let Some(classes) = &parameters.classes {
@@ -54,7 +61,9 @@ pub(crate) fn export(stage: &TextEncoder, parameters: &Parameters, format: &str)
                 model = model.with_note("words", &backbone.embedding().words().join("\n"));
             }
             let mut bytes = Vec::new();
-            model.write_to(&mut bytes).map_err(|error| unwritable(error.to_string()))?;
+            model
+                .write_to(&mut bytes)
+                .map_err(|error| unwritable(error.to_string()))?;
             Ok(Some(bytes))
         }
         _ => Ok(None),

@@ -34,9 +34,17 @@ pub(crate) fn prepare(
     first_row: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
-    if let Some(most) = network.max_tokens.filter(|most| !(1..=MOST_TOKENS).contains(most)) {
+    if let Some(most) = network
+        .max_tokens
+        .filter(|most| !(1..=MOST_TOKENS).contains(most))
+    {
         let value = most.to_string();
-        return Err(efface::Error::Parameter { name: "max_tokens", value, range: "1 to 1048576" }.into());
+        return Err(efface::Error::Parameter {
+            name: "max_tokens",
+            value,
+            range: "1 to 1048576",
+        }
+        .into());
     }
     match &network.encoder {
         EncoderChoice::MiniLm { folder } => minilm(request, network, folder, first_row, progress),
@@ -58,7 +66,9 @@ fn minilm(
         ));
     }
     let encoder = MiniLm::open(folder)?.with_threads(network.threads);
-    let most = network.max_tokens.unwrap_or(encoder.config().max_position_embeddings.min(USUAL_TOKENS));
+    let most = network
+        .max_tokens
+        .unwrap_or(encoder.config().max_position_embeddings.min(USUAL_TOKENS));
     let mut encoder = encoder.with_max_tokens(most)?;
     let mut device = None;
     if let Some(asked) = &request.network_device {
@@ -86,7 +96,15 @@ fn minilm(
     progress.start("fitting", None);
     let recipe = head_recipe(&request.model, blueprint.outputs())?;
     let model = recipe.for_single_change().fit(&rows)?;
-    Ok(batch.prepared(NetworkParts { blueprint, rows, words, recipe, model, info, backbone: None }))
+    Ok(batch.prepared(NetworkParts {
+        blueprint,
+        rows,
+        words,
+        recipe,
+        model,
+        info,
+        backbone: None,
+    }))
 }
 
 fn lstm(
@@ -95,8 +113,17 @@ fn lstm(
     first_row: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
-    let EncoderChoice::Lstm { settings, training, vectors, train_vectors } = &network.encoder else {
-        return Err(Error::request("not a network of LSTM layers", "choose another encoder"));
+    let EncoderChoice::Lstm {
+        settings,
+        training,
+        vectors,
+        train_vectors,
+    } = &network.encoder
+    else {
+        return Err(Error::request(
+            "not a network of LSTM layers",
+            "choose another encoder",
+        ));
     };
     let most = match vectors {
         Vectors::Learned { most, .. } => Some(*most),
@@ -110,10 +137,19 @@ fn lstm(
         (Some(embedding), _) => embedding,
         (None, Vectors::Learned { .. }) if words.is_empty() => {
             let reason = "none of them holds a word; check which columns hold the texts".into();
-            return Err(efface_nn::Error::Vectors { place: "the texts".into(), reason }.into());
+            return Err(efface_nn::Error::Vectors {
+                place: "the texts".into(),
+                reason,
+            }
+            .into());
         }
         (None, Vectors::Learned { width, .. }) => Embedding::random(words, *width, training.seed)?,
-        (None, _) => return Err(Error::request("there are no word vectors", "name a file, or learn words")),
+        (None, _) => {
+            return Err(Error::request(
+                "there are no word vectors",
+                "name a file, or learn words",
+            ));
+        }
     };
     let embedding = Arc::new(embedding.trained(*train_vectors && training.epochs > 0));
     let recipe = NetworkRecipe {
@@ -126,11 +162,23 @@ fn lstm(
     let (ids, batch) = gather(request, &mut blueprint, &stage, first_row, progress)?;
     let core = head_recipe(&request.model, blueprint.outputs())?;
     if let Some(sharding) = &request.sharding {
-        return shards(request, sharding, (recipe, core), (blueprint, ids), batch, progress);
+        return shards(
+            request,
+            sharding,
+            (recipe, core),
+            (blueprint, ids),
+            batch,
+            progress,
+        );
     }
     let device = request.network_device.as_deref();
-    let (trained, interrupted) =
-        train::train(&recipe, &ids, network.checkpoint.as_deref(), device, progress)?;
+    let (trained, interrupted) = train::train(
+        &recipe,
+        &ids,
+        network.checkpoint.as_deref(),
+        device,
+        progress,
+    )?;
     let (backbone, head) = trained.network.into_parts();
     blueprint.layout = RowLayout::Encoded;
     blueprint.width = backbone.width();
@@ -164,18 +212,41 @@ fn shards(
     batch: GatheredTexts,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
-    if request.network.as_ref().is_some_and(|network| network.checkpoint.is_some()) {
+    if request
+        .network
+        .as_ref()
+        .is_some_and(|network| network.checkpoint.is_some())
+    {
         return Err(Error::request(
             "shards are trained side by side and have no one checkpoint",
             Hint::new("leave out {}").name(Setting::Checkpoint),
         ));
     }
-    let Sharding { shards, slices, seed, aggregation, threads } = *sharding;
+    let Sharding {
+        shards,
+        slices,
+        seed,
+        aggregation,
+        threads,
+    } = *sharding;
     let aggregation = aggregation.unwrap_or(Aggregation::Vote);
     progress.start("training shards", None);
     let base = ShardRecipe::new(recipe.clone())?;
-    let model = Recipe::new(Sisa { recipe: base, shards, slices, seed, aggregation, threads }).fit(&ids)?;
-    let NetworkRecipe { embedding, encoder, training, .. } = &recipe;
+    let model = Recipe::new(Sisa {
+        recipe: base,
+        shards,
+        slices,
+        seed,
+        aggregation,
+        threads,
+    })
+    .fit(&ids)?;
+    let NetworkRecipe {
+        embedding,
+        encoder,
+        training,
+        ..
+    } = &recipe;
     let info = NetworkInfo {
         encoder: EncoderInfo::Lstm {
             settings: *encoder,
@@ -187,11 +258,24 @@ fn shards(
             interrupted: false,
         },
         max_tokens: blueprint.width,
-        shards: Some(ShardInfo { shards, slices, seed, aggregation }),
+        shards: Some(ShardInfo {
+            shards,
+            slices,
+            seed,
+            aggregation,
+        }),
         device: None,
     };
     let backbone = Some(recipe.to_bytes(blueprint.width)?);
-    let parts = NetworkParts { blueprint, rows: ids, words: Vec::new(), recipe: core, model, info, backbone };
+    let parts = NetworkParts {
+        blueprint,
+        rows: ids,
+        words: Vec::new(),
+        recipe: core,
+        model,
+        info,
+        backbone,
+    };
     Ok(batch.prepared(parts))
 }
 
@@ -216,7 +300,8 @@ fn gather(
     let cut = batch.cut;
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (ids, names) = batch.into_rows(numbers, blueprint.outputs())?;
-    ids.iter().for_each(|row| blueprint.count(row.targets, true));
+    ids.iter()
+        .for_each(|row| blueprint.count(row.targets, true));
     Ok((ids, GatheredTexts { names, cut }))
 }
 
@@ -238,7 +323,15 @@ struct NetworkParts {
 
 impl GatheredTexts {
     fn prepared(self, parts: NetworkParts) -> PreparedModel {
-        let NetworkParts { blueprint, rows, words, recipe, model, info, backbone } = parts;
+        let NetworkParts {
+            blueprint,
+            rows,
+            words,
+            recipe,
+            model,
+            info,
+            backbone,
+        } = parts;
         let names = self.names;
         let cut = self.cut;
         let network = Some(info);
@@ -265,11 +358,18 @@ pub(super) fn describe(
     checkpoint: &TrainingCheckpoint,
     interrupted: bool,
 ) -> EncoderInfo {
-    let NetworkRecipe { embedding, encoder, training, .. } = backbone.recipe();
+    let NetworkRecipe {
+        embedding,
+        encoder,
+        training,
+        ..
+    } = backbone.recipe();
     // A training whose loss overflowed reports infinities, which JSON cannot hold: such epochs are left out.
     let told = |report: &&efface_nn::EpochReport| {
         let (loss, hits) = report.validation.unwrap_or_default();
-        [report.loss, report.accuracy, loss, hits].iter().all(|value| value.is_finite())
+        [report.loss, report.accuracy, loss, hits]
+            .iter()
+            .all(|value| value.is_finite())
     };
     EncoderInfo::Lstm {
         settings: *encoder,

@@ -34,7 +34,10 @@ pub fn method_names() -> Vec<&'static str> {
 pub fn named_method(name: &str, settings: &[(&str, String)]) -> Result<Method> {
     let known = method_names();
     if !known.contains(&name) {
-        return Err(Error::UnknownMethod { name: name.to_owned(), known });
+        return Err(Error::UnknownMethod {
+            name: name.to_owned(),
+            known,
+        });
     }
     Ok(Method::with_settings(name, settings)?)
 }
@@ -48,7 +51,10 @@ pub(crate) fn check(request: &ForgetRequest) -> Result<()> {
                 .name(Setting::Tolerance)
                 .name(Setting::Steps)
                 .name(Setting::Measure);
-            return Err(Error::request(format!("{} bounds nothing", request.method.name()), hint));
+            return Err(Error::request(
+                format!("{} bounds nothing", request.method.name()),
+                hint,
+            ));
         }
     }
     Ok(())
@@ -67,11 +73,18 @@ pub(crate) fn is_about_head(method: &Method) -> bool {
 pub(crate) fn not_trained_here(method: &Method) -> Error {
     let reason = "there is no encoder that was trained here on these rows as a whole: it is for networks fitted as \
                   bilstm or lstm, and without shards";
-    efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into()
+    efface::Error::Unsupported {
+        method: method.name(),
+        reason: reason.into(),
+    }
+    .into()
 }
 
 /// Every setting of a method that trains a network further, for the receipt; None for other methods.
-pub(crate) fn tuning_record(method: &Method, network: Option<&NetworkInfo>) -> Option<serde_json::Value> {
+pub(crate) fn tuning_record(
+    method: &Method,
+    network: Option<&NetworkInfo>,
+) -> Option<serde_json::Value> {
     if !method.trains_further() {
         return None;
     }
@@ -79,7 +92,10 @@ pub(crate) fn tuning_record(method: &Method, network: Option<&NetworkInfo>) -> O
     let fields = settings.as_object_mut()?;
     fields.remove("name");
     if let Some(EncoderInfo::Lstm { training, .. }) = network.map(|network| &network.encoder) {
-        fields.insert("learning_rate".into(), efface_nn::further_rate(method, training).into());
+        fields.insert(
+            "learning_rate".into(),
+            efface_nn::further_rate(method, training).into(),
+        );
     }
     Some(settings)
 }

@@ -14,7 +14,9 @@ use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::codec::text_encoder::{PART, word_lists};
 use crate::error::{Error, Result};
 use crate::file::ModelConnection;
-use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoredArray, damaged, parts, rows};
+use crate::file::{
+    FileFault, ModelStore, RowDirectory, StoreRows, StoredArray, damaged, parts, rows,
+};
 use crate::progress::Progress;
 
 /// What a training made, to be written with the change that asked for it.
@@ -38,7 +40,11 @@ pub(crate) fn retrain(
     let (network, backbone) = encoder(store, manifest)?;
     stored.check(gone)?;
     if gone.len() >= stored.len() {
-        return Err(efface::Error::NothingLeft { gone: gone.len(), rows: stored.len() }.into());
+        return Err(efface::Error::NothingLeft {
+            gone: gone.len(),
+            rows: stored.len(),
+        }
+        .into());
     }
     let mut recipe = backbone.recipe().clone();
     let texts = texts(store, stored, network.max_tokens, gone)?;
@@ -47,8 +53,12 @@ pub(crate) fn retrain(
         let used = word_lists(&texts)?.into_iter().flatten().collect();
         recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
     }
-    let TrainedNetwork { network: trained, encoded, checkpoint, .. } =
-        train::anew(&recipe, &texts, progress)?;
+    let TrainedNetwork {
+        network: trained,
+        encoded,
+        checkpoint,
+        ..
+    } = train::anew(&recipe, &texts, progress)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
     evidence.reason = Some(match &network.device {
         None => "the whole network was trained anew, from the seed of the fit".into(),
@@ -58,14 +68,23 @@ pub(crate) fn retrain(
         ),
     });
     let (backbone, head) = trained.into_parts();
-    let info =
-        NetworkInfo { encoder: describe(&backbone, &checkpoint, false), device: None, ..network.clone() };
+    let info = NetworkInfo {
+        encoder: describe(&backbone, &checkpoint, false),
+        device: None,
+        ..network.clone()
+    };
     let renewal = NetworkRenewal {
         backbone: Some(backbone.to_bytes()?),
         renewed: Some((encoded, info)),
         is_further: false,
     };
-    Ok((Outcome { model: head, evidence }, renewal))
+    Ok((
+        Outcome {
+            model: head,
+            evidence,
+        },
+        renewal,
+    ))
 }
 
 /// Trains the network further by a method that forgets the rows `gone`.
@@ -79,8 +98,13 @@ pub(crate) fn train_further(
 ) -> Result<(Outcome<Model>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
     let all = texts(store, stored, network.max_tokens, &[])?;
-    let TunedNetwork { trained, evidence } = train::further(method, &backbone, &all, gone, progress)?;
-    let TrainedNetwork { network: tuned, encoded, .. } = trained;
+    let TunedNetwork { trained, evidence } =
+        train::further(method, &backbone, &all, gone, progress)?;
+    let TrainedNetwork {
+        network: tuned,
+        encoded,
+        ..
+    } = trained;
     let (backbone, head) = tuned.into_parts();
     let mut info = network.clone();
     // What is told of the training stays that of the fit, but for the steps.
@@ -92,13 +116,25 @@ pub(crate) fn train_further(
         renewed: Some((encoded, info)),
         is_further: true,
     };
-    Ok((Outcome { model: head, evidence }, renewal))
+    Ok((
+        Outcome {
+            model: head,
+            evidence,
+        },
+        renewal,
+    ))
 }
 
 /// The encoder that the file holds, and what is told of it.
-pub(crate) fn encoder<'a>(store: &ModelStore, manifest: &'a Manifest) -> Result<(&'a NetworkInfo, Backbone)> {
+pub(crate) fn encoder<'a>(
+    store: &ModelStore,
+    manifest: &'a Manifest,
+) -> Result<(&'a NetworkInfo, Backbone)> {
     let Some(network) = &manifest.network else {
-        return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
+        return Err(Error::request(
+            "this model has no encoder to train",
+            "use the methods of its head",
+        ));
     };
     let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
     Ok((network, Backbone::from_bytes(&bytes)?))
@@ -117,20 +153,30 @@ pub(crate) fn texts(
     let mut targets = Vec::new();
     let mut weights = Vec::new();
     for view in retained.iter() {
-        let row = stored.read(view.id.0).map_err(|fault| fault.at(store.path()))?;
+        let row = stored
+            .read(view.id.0)
+            .map_err(|fault| fault.at(store.path()))?;
         let row = row.ok_or(efface::Error::UnknownRow(view.id))?;
         table.push(&row.words)?;
         targets.extend_from_slice(view.targets);
         weights.push(view.weight);
     }
     let rows = Rows::with_ids(retained.ids().collect(), table, targets, retained.outputs())?;
-    Ok(if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? })
+    Ok(if weights.iter().all(|weight| *weight == 1.0) {
+        rows
+    } else {
+        rows.weighted(weights)?
+    })
 }
 
 impl NetworkRenewal {
     /// The encoder of a model that takes the place of another one with all of its rows.
     pub(crate) fn replacing(backbone: Option<Vec<u8>>) -> Self {
-        Self { backbone, renewed: None, is_further: false }
+        Self {
+            backbone,
+            renewed: None,
+            is_further: false,
+        }
     }
 
     /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
@@ -154,7 +200,10 @@ impl NetworkRenewal {
         manifest.parts.retain(|part| part.name() != PART);
         match &self.backbone {
             Some(bytes) => {
-                manifest.parts.push(parts::save_lasting(connection, StoredArray::Bytes(PART, bytes))?);
+                manifest.parts.push(parts::save_lasting(
+                    connection,
+                    StoredArray::Bytes(PART, bytes),
+                )?);
             }
             None => parts::drop_lasting(connection)?,
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use efface::{Method, RowId, Rows};
 use efface_nn::{
-    Backbone, EpochReport, NetworkDevice, NetworkRecipe, StepReport, TrainedNetwork, TrainingCheckpoint,
-    TrainingFlow, TunedNetwork,
+    Backbone, EpochReport, NetworkDevice, NetworkRecipe, StepReport, TrainedNetwork,
+    TrainingCheckpoint, TrainingFlow, TunedNetwork,
 };
 
 use crate::error::{Error, Result};
@@ -46,7 +46,8 @@ pub(crate) fn train(
     if let Some(failure) = failure {
         return Err(failure);
     }
-    if let (Err(efface_nn::Error::Diverged { last_good, .. }), Some(path)) = (&trained, checkpoint) {
+    if let (Err(efface_nn::Error::Diverged { last_good, .. }), Some(path)) = (&trained, checkpoint)
+    {
         write(path, last_good)?;
     }
     let trained = match (trained, checkpoint) {
@@ -67,7 +68,11 @@ pub(crate) fn train(
 }
 
 /// Trains a network from scratch to replace the stored one. A training that is stopped leaves the stored network as it was.
-pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<TrainedNetwork> {
+pub(crate) fn anew(
+    recipe: &NetworkRecipe,
+    rows: &Rows,
+    progress: &dyn Progress,
+) -> Result<TrainedNetwork> {
     match train(recipe, rows, None, None, progress)? {
         (_, true) => Err(Error::Interrupted),
         (trained, false) => Ok(trained),
@@ -96,15 +101,21 @@ pub(crate) fn further(
     };
     let tuned = efface_nn::train_further(method, backbone, texts, gone, &mut watcher);
     progress.finish();
-    if watcher.stopped { Err(Error::Interrupted) } else { Ok(tuned?) }
+    if watcher.stopped {
+        Err(Error::Interrupted)
+    } else {
+        Ok(tuned?)
+    }
 }
 
 fn resume(path: &Path) -> Result<Option<TrainingCheckpoint>> {
     match std::fs::read(path) {
-        Ok(bytes) => TrainingCheckpoint::from_bytes(&bytes).map(Some).map_err(|error| {
-            let what = format!("{} is no checkpoint of a training: {error}", path.display());
-            Error::request(what, "remove the file, or name another")
-        }),
+        Ok(bytes) => TrainingCheckpoint::from_bytes(&bytes)
+            .map(Some)
+            .map_err(|error| {
+                let what = format!("{} is no checkpoint of a training: {error}", path.display());
+                Error::request(what, "remove the file, or name another")
+            }),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(Error::io(path, cause)),
     }
@@ -134,12 +145,16 @@ impl efface_nn::TrainingProgress for Watcher<'_> {
     fn step(&mut self, report: &StepReport) -> TrainingFlow {
         if !std::mem::replace(&mut self.begun, true) {
             if let Some(epoch) = self.resumed {
-                self.progress.note(&format!("going on after epoch {epoch} of {}", self.epochs));
+                self.progress
+                    .note(&format!("going on after epoch {epoch} of {}", self.epochs));
             }
-            self.progress.start("training", Some((report.batches * self.epochs) as u64));
+            self.progress
+                .start("training", Some((report.batches * self.epochs) as u64));
         }
         self.progress.at(report.step);
-        let forgotten = report.forgotten.map(|loss| format!("; loss of the rows to forget {loss:.4}"));
+        let forgotten = report
+            .forgotten
+            .map(|loss| format!("; loss of the rows to forget {loss:.4}"));
         self.progress.tell(&format!(
             "epoch {}/{}, loss {:.4}, accuracy {:.1} %{}",
             report.epoch,
@@ -149,13 +164,20 @@ impl efface_nn::TrainingProgress for Watcher<'_> {
             forgotten.unwrap_or_default()
         ));
         self.stopped = self.progress.is_interrupted();
-        if self.stopped { TrainingFlow::Stop } else { TrainingFlow::Continue }
+        if self.stopped {
+            TrainingFlow::Stop
+        } else {
+            TrainingFlow::Continue
+        }
     }
 
     fn epoch(&mut self, report: &EpochReport, checkpoint: &TrainingCheckpoint) -> TrainingFlow {
-        let judged = report
-            .validation
-            .map(|(loss, hits)| format!("; validation loss {loss:.4}, accuracy {:.1} %", 100.0 * hits));
+        let judged = report.validation.map(|(loss, hits)| {
+            format!(
+                "; validation loss {loss:.4}, accuracy {:.1} %",
+                100.0 * hits
+            )
+        });
         self.progress.note(&format!(
             "epoch {}/{}: loss {:.4}, accuracy {:.1} %{}{}",
             report.epoch,

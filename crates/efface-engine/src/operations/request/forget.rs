@@ -73,14 +73,20 @@ pub struct ForgetOptions<'a> {
 
 impl Default for ForgetOptions<'_> {
     fn default() -> Self {
-        Self { dry_run: false, progress: &Silent }
+        Self {
+            dry_run: false,
+            progress: &Silent,
+        }
     }
 }
 
 impl ForgetOptions<'_> {
     /// Everything is computed and nothing is written.
     pub fn dry_run() -> Self {
-        Self { dry_run: true, ..Self::default() }
+        Self {
+            dry_run: true,
+            ..Self::default()
+        }
     }
 }
 

@@ -88,7 +88,9 @@ pub struct FitRequest {
 impl FitRequest {
     /// A regression on every column of `source` but the target, which is still to be named.
     pub fn new(source: impl Into<RowSource>) -> Self {
-        let EncoderOptions { words, max_levels, .. } = EncoderOptions::default();
+        let EncoderOptions {
+            words, max_levels, ..
+        } = EncoderOptions::default();
         Self {
             source: source.into(),
             targets: Vec::new(),

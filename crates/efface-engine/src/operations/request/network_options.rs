@@ -101,7 +101,12 @@ impl NetworkOptions {
             NetworkName::Lstm => Some(100),
             NetworkName::Minilm => None,
         });
-        Ok(NetworkRequest { encoder, max_tokens, threads: self.threads.max(1), checkpoint: self.checkpoint })
+        Ok(NetworkRequest {
+            encoder,
+            max_tokens,
+            threads: self.threads.max(1),
+            checkpoint: self.checkpoint,
+        })
     }
 
     fn lstm(&self, name: NetworkName) -> Result<EncoderChoice> {
@@ -114,7 +119,12 @@ impl NetworkOptions {
                 // What depth needs to train, from the second layer on.
                 let deep = layers > 1;
                 let one = EncoderSettings::bilstm(self.hidden.unwrap_or(96));
-                EncoderSettings { layers, residual: deep, layer_norm: deep, ..one }
+                EncoderSettings {
+                    layers,
+                    residual: deep,
+                    layer_norm: deep,
+                    ..one
+                }
             }
         };
         shape.pooling = self.pooling.unwrap_or(Pooling::Max);
@@ -128,13 +138,22 @@ impl NetworkOptions {
             validation: self.validation.unwrap_or(usual.validation),
             patience: self.patience.unwrap_or(4),
             seed: self.seed,
-            threads: if self.in_shards { 1 } else { self.threads.max(1) },
+            threads: if self.in_shards {
+                1
+            } else {
+                self.threads.max(1)
+            },
             ..usual
         };
         let vectors = self.vectors()?;
         let learned = matches!(vectors, Vectors::Learned { .. });
         let train_vectors = (learned && !self.freeze_embeddings) || self.train_embeddings;
-        Ok(EncoderChoice::Lstm { settings: shape, training, vectors, train_vectors })
+        Ok(EncoderChoice::Lstm {
+            settings: shape,
+            training,
+            vectors,
+            train_vectors,
+        })
     }
 
     fn vectors(&self) -> Result<Vectors> {
@@ -158,7 +177,10 @@ impl NetworkOptions {
             }
             return Ok(Vectors::Text { path });
         }
-        let words = self.embedding_words.clone().unwrap_or_else(|| beside(&path));
+        let words = self
+            .embedding_words
+            .clone()
+            .unwrap_or_else(|| beside(&path));
         let width = match self.embedding_width {
             Some(width) => width,
             None => width(&path, &words)?,
@@ -170,8 +192,11 @@ impl NetworkOptions {
 /// `glove.f16le.bin` has its words in `glove.vocab.txt`.
 fn beside(path: &Path) -> PathBuf {
     let stem = path.with_extension("");
-    let stem =
-        if stem.extension().is_some_and(|end| end == "f16le") { stem.with_extension("") } else { stem };
+    let stem = if stem.extension().is_some_and(|end| end == "f16le") {
+        stem.with_extension("")
+    } else {
+        stem
+    };
     let mut name = stem.into_os_string();
     name.push(".vocab.txt");
     name.into()
@@ -179,7 +204,9 @@ fn beside(path: &Path) -> PathBuf {
 
 /// How many numbers a word has, from the sizes of the two files.
 fn width(path: &Path, words: &Path) -> Result<usize> {
-    let bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
+    let bytes = std::fs::metadata(path)
+        .map_err(|cause| Error::io(path, cause))?
+        .len();
     let mut lines = BufReader::new(File::open(words).map_err(|cause| Error::io(words, cause))?);
     let mut count = 0u64;
     let mut ended = true;
@@ -202,7 +229,11 @@ fn width(path: &Path, words: &Path) -> Result<usize> {
                  right file of words",
                 words.display()
             );
-            Err(efface_nn::Error::Vectors { place: path.display().to_string(), reason }.into())
+            Err(efface_nn::Error::Vectors {
+                place: path.display().to_string(),
+                reason,
+            }
+            .into())
         }
     }
 }
@@ -213,7 +244,10 @@ mod tests {
 
     #[test]
     fn words_lie_beside_their_vectors() {
-        for (numbers, words) in [("a/g.f16le.bin", "a/g.vocab.txt"), ("g-1.5.bin", "g-1.5.vocab.txt")] {
+        for (numbers, words) in [
+            ("a/g.f16le.bin", "a/g.vocab.txt"),
+            ("g-1.5.bin", "g-1.5.vocab.txt"),
+        ] {
             assert_eq!(beside(Path::new(numbers)), Path::new(words));
         }
     }
@@ -224,10 +258,17 @@ mod tests {
         let missing = fault(NetworkOptions::default(), NetworkName::Minilm);
         assert!(missing.contains("folder"), "{missing}");
         let file = Some(PathBuf::from("vectors.txt"));
-        let both =
-            NetworkOptions { embeddings: file.clone(), most_words: Some(9), ..NetworkOptions::default() };
+        let both = NetworkOptions {
+            embeddings: file.clone(),
+            most_words: Some(9),
+            ..NetworkOptions::default()
+        };
         assert!(fault(both, NetworkName::Bilstm).contains("exclude"));
-        let wide = NetworkOptions { embeddings: file, embedding_width: Some(9), ..NetworkOptions::default() };
+        let wide = NetworkOptions {
+            embeddings: file,
+            embedding_width: Some(9),
+            ..NetworkOptions::default()
+        };
         assert!(fault(wide, NetworkName::Lstm).contains("by itself"));
     }
 }

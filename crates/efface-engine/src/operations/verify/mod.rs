@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::file::ModelConnection;
 use efface_receipt::{
-    Frontier, KeyRing, LogNodes, LogReplay, PublicKey, Receipt, ReceiptClaim, RequestKind, SettledRun,
-    leaf_hash,
+    Frontier, KeyRing, LogNodes, LogReplay, PublicKey, Receipt, ReceiptClaim, RequestKind,
+    SettledRun, leaf_hash,
 };
 use serde::Serialize;
 
@@ -68,7 +68,9 @@ pub(crate) fn verify(
     let ModelSnapshot { manifest, .. } = model.read_snapshot()?;
     let ledger = &manifest.ledger;
     // Whoever verifies a copy of the file has no secret of it.
-    let names = founding::noise_seed(&model.store, ledger, &model.access).ok().map(|seed| seed.names());
+    let names = founding::noise_seed(&model.store, ledger, &model.access)
+        .ok()
+        .map(|seed| seed.names());
     let mut checks = Vec::new();
     let mut left = BTreeMap::new();
     let mut last = None;
@@ -81,9 +83,18 @@ pub(crate) fn verify(
             Err(FileFault::Damaged(what) | FileFault::Signing(what)) => (false, true, what),
             Err(FileFault::Sql(error)) => (false, true, error.to_string()),
             Err(FileFault::Beside(cause)) => (true, false, cause.to_string()),
-            Err(FileFault::Sealed) => (true, false, "it is encrypted, and its key is not there".into()),
+            Err(FileFault::Sealed) => (
+                true,
+                false,
+                "it is encrypted, and its key is not there".into(),
+            ),
         };
-        checks.push(FileCheck { check, passed, known, found });
+        checks.push(FileCheck {
+            check,
+            passed,
+            known,
+            found,
+        });
     };
     let whole = |work: &mut dyn FnMut(&ModelConnection) -> CheckOutcome| model.store.raw(work);
     note("file", whole(&mut |connection| tables::file(connection)));
@@ -98,18 +109,42 @@ pub(crate) fn verify(
             Ok(CheckResult::Holds(log.told))
         }),
     );
-    note("rollback", whole(&mut |connection| tables::newest(connection, ledger, model.store.path())));
+    note(
+        "rollback",
+        whole(&mut |connection| tables::newest(connection, ledger, model.store.path())),
+    );
     if let Some(witnesses) = &manifest.policy.witnesses {
-        note("witnesses", whole(&mut |connection| tables::witnessed(connection, witnesses)));
+        note(
+            "witnesses",
+            whole(&mut |connection| tables::witnessed(connection, witnesses)),
+        );
     }
     if let Some(since) = since {
-        note("since", whole(&mut |connection| tables::since(connection, ledger, since)));
+        note(
+            "since",
+            whole(&mut |connection| tables::since(connection, ledger, since)),
+        );
     }
-    note("parameters", whole(&mut |connection| tables::arrays(connection, &manifest, last.as_ref())));
-    note("training set", whole(&mut |connection| tables::set(connection, &manifest, last.as_ref())));
-    note("scrubbing", whole(&mut |connection| tables::scrubbing(connection, &manifest, unscrubbed)));
-    note("requests", whole(&mut |connection| tables::asked(connection, &manifest)));
-    note("exports", whole(&mut |connection| tables::exported(connection, &manifest)));
+    note(
+        "parameters",
+        whole(&mut |connection| tables::arrays(connection, &manifest, last.as_ref())),
+    );
+    note(
+        "training set",
+        whole(&mut |connection| tables::set(connection, &manifest, last.as_ref())),
+    );
+    note(
+        "scrubbing",
+        whole(&mut |connection| tables::scrubbing(connection, &manifest, unscrubbed)),
+    );
+    note(
+        "requests",
+        whole(&mut |connection| tables::asked(connection, &manifest)),
+    );
+    note(
+        "exports",
+        whole(&mut |connection| tables::exported(connection, &manifest)),
+    );
     note(
         "suppression list",
         whole(&mut |connection| tables::suppressed(connection, &manifest, names.as_ref(), &left)),
@@ -152,28 +187,51 @@ pub(crate) fn log(
             *left.entry(second).or_default() += receipt.rows.removed;
         }
         if let Some(claim) = &receipt.claim {
-            tolerance = if let ReceiptClaim::Exact { tolerance } = claim { Some(*tolerance) } else { None };
+            tolerance = if let ReceiptClaim::Exact { tolerance } = claim {
+                Some(*tolerance)
+            } else {
+                None
+            };
         }
         last = Some(receipt);
     }
-    let stored: u64 = connection.query_row(r#"SELECT count(*) FROM "receipts""#, [], |row| row.get(0))?;
+    let stored: u64 =
+        connection.query_row(r#"SELECT count(*) FROM "receipts""#, [], |row| row.get(0))?;
     if stored != ledger.size {
-        return damaged(format!("it holds {stored} receipts where {} belong", ledger.size));
+        return damaged(format!(
+            "it holds {stored} receipts where {} belong",
+            ledger.size
+        ));
     }
-    let stored: u64 = connection.query_row(r#"SELECT count(*) FROM "nodes""#, [], |row| row.get(0))?;
+    let stored: u64 =
+        connection.query_row(r#"SELECT count(*) FROM "nodes""#, [], |row| row.get(0))?;
     if stored != nodes {
-        return damaged(format!("it holds {stored} nodes of its log where {nodes} belong"));
+        return damaged(format!(
+            "it holds {stored} nodes of its log where {nodes} belong"
+        ));
     }
     let head = ledger::signed_head(connection)?;
     replay.finish(&head.checkpoint)?;
     head.verify(replay.keys())?;
-    let Some(last) = last else { return damaged("its log is empty") };
+    let Some(last) = last else {
+        return damaged("its log is empty");
+    };
     let receipts = counted(ledger.size, "receipt");
     let told = format!("{receipts}, each signed and in its place; the head is signed");
-    Ok(LogSummary { told, last, waiting: replay.waiting(), tolerance, left })
+    Ok(LogSummary {
+        told,
+        last,
+        waiting: replay.waiting(),
+        tolerance,
+        left,
+    })
 }
 
 /// A number of things, in words.
 fn counted(count: u64, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
 }

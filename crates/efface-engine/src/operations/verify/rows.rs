@@ -30,7 +30,12 @@ fn fault(error: impl Into<Error>) -> FileFault {
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
 pub(super) fn bound(open: &OpenModel, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
     let found = model::load(&open.store, manifest).map_err(fault)?;
-    judge(found.evidence().relative_bound, manifest, tolerance, "the stored model")
+    judge(
+        found.evidence().relative_bound,
+        manifest,
+        tolerance,
+        "the stored model",
+    )
 }
 
 fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOutcome {
@@ -42,12 +47,12 @@ fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOut
         )));
     }
     match recorded {
-        _ if told <= tolerance.max(1e-12) => {
-            holds(format!("{told:.1e} relative to retraining, within the tolerance; {text} was recorded"))
-        }
-        Some(recorded) if told <= recorded * SLACK => {
-            holds(format!("{told:.1e} relative to retraining; {text} was recorded"))
-        }
+        _ if told <= tolerance.max(1e-12) => holds(format!(
+            "{told:.1e} relative to retraining, within the tolerance; {text} was recorded"
+        )),
+        Some(recorded) if told <= recorded * SLACK => holds(format!(
+            "{told:.1e} relative to retraining; {text} was recorded"
+        )),
         Some(_) => damaged(format!("the bound is {told:.1e}, and {text} was recorded")),
         None => Ok(CheckResult::Unknown(format!(
             "{told:.1e} relative to retraining; {text} was recorded to compare"
@@ -63,7 +68,10 @@ pub(super) fn against(
     asked: Option<bool>,
 ) -> CheckOutcome {
     let width = manifest.blueprint.width as f64;
-    let large = manifest.rows.saturating_mul(manifest.blueprint.width as u64) > SMALL
+    let large = manifest
+        .rows
+        .saturating_mul(manifest.blueprint.width as u64)
+        > SMALL
         || manifest.rows as f64 * width * width > QUICK;
     if !asked.unwrap_or(!large) {
         return Ok(CheckResult::Unknown(
@@ -76,8 +84,14 @@ pub(super) fn against(
         encoder.as_ref(),
         &manifest.blueprint,
     );
-    if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
-        return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
+    if manifest
+        .network
+        .as_ref()
+        .is_some_and(|network| network.shards.is_some())
+    {
+        return Ok(CheckResult::Unknown(
+            "for networks in shards that would be a training of its own".into(),
+        ));
     }
     let recipe = &manifest.model.recipe;
     match recipe.family() {
@@ -144,7 +158,12 @@ fn ridge(
     let charge = SLACK * (kept.accuracy.charge + fresh.accuracy.charge);
     let square: f64 = kept.spread.iter().map(|s| s * s).sum();
     let most_a = charge * square;
-    let most_b = charge * square.sqrt() * kept.accuracy.target_spread.max(fresh.accuracy.target_spread);
+    let most_b = charge
+        * square.sqrt()
+        * kept
+            .accuracy
+            .target_spread
+            .max(fresh.accuracy.target_spread);
     // Sums that followed a shift without their rows say of a column that every row may have it.
     let is_supported =
         |(kept, fresh): (&u64, &u64)| kept == fresh || (*kept == manifest.rows && fresh < kept);
@@ -156,12 +175,22 @@ fn ridge(
              {most_b:.1e}"
         ));
     }
-    let fresh = RidgeState { theta: kept.theta.clone(), ..fresh };
+    let fresh = RidgeState {
+        theta: kept.theta.clone(),
+        ..fresh
+    };
     let again = Model::new(RidgeModel::from_state(&fresh).map_err(fault)?);
-    match judge(again.evidence().relative_bound, manifest, tolerance, "its rows")? {
+    match judge(
+        again.evidence().relative_bound,
+        manifest,
+        tolerance,
+        "its rows",
+    )? {
         CheckResult::Holds(told) => {
             let rows = counted(manifest.rows, "row");
-            holds(format!("{rows} summed again, sums apart by {a:.0e} and {b:.0e}; {told}"))
+            holds(format!(
+                "{rows} summed again, sums apart by {a:.0e} and {b:.0e}; {told}"
+            ))
         }
         unknown => Ok(unknown),
     }
@@ -172,5 +201,9 @@ fn apart(a: &[f64], b: &[f64]) -> f64 {
     if a.len() != b.len() {
         return f64::INFINITY;
     }
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }

@@ -23,7 +23,8 @@ pub(super) fn file(connection: &ModelConnection) -> CheckOutcome {
     if told != "ok" {
         return damaged(told);
     }
-    let named: u64 = connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
+    let named: u64 =
+        connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
     // The manifest, the signed head in its two forms, and the name of the key of an encrypted file.
     let known = if connection.is_encrypted() { 4 } else { 3 };
     if named == known {
@@ -48,11 +49,19 @@ pub(super) fn witnessed(connection: &ModelConnection, witnesses: &WitnessTerms) 
     }
 }
 
-pub(super) fn newest(connection: &ModelConnection, ledger: &LedgerHead, model: &Path) -> CheckOutcome {
+pub(super) fn newest(
+    connection: &ModelConnection,
+    ledger: &LedgerHead,
+    model: &Path,
+) -> CheckOutcome {
     match newest::rollback(connection, ledger, model)? {
         Some(what) => damaged(what),
-        None if newest::head_path(model).exists() => holds("no newer state of it was written down here"),
-        None => Ok(CheckResult::Unknown("no head of its log lies beside it to compare it with".into())),
+        None if newest::head_path(model).exists() => {
+            holds("no newer state of it was written down here")
+        }
+        None => Ok(CheckResult::Unknown(
+            "no head of its log lies beside it to compare it with".into(),
+        )),
     }
 }
 
@@ -77,7 +86,9 @@ pub(super) fn arrays(
     parts::check_count(connection, &manifest.parts)?;
     let hash = manifest.parameters();
     match last {
-        Some(last) if last.parameters.after == hash => holds(format!("{hash}, as the last receipt says")),
+        Some(last) if last.parameters.after == hash => {
+            holds(format!("{hash}, as the last receipt says"))
+        }
         Some(_) => damaged("they are not those of the last receipt"),
         None => damaged("there is no receipt to compare them with"),
     }
@@ -85,7 +96,11 @@ pub(super) fn arrays(
 
 /// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree over all of them is
 /// built from nothing.
-pub(super) fn set(connection: &ModelConnection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
+pub(super) fn set(
+    connection: &ModelConnection,
+    manifest: &Manifest,
+    last: Option<&Receipt>,
+) -> CheckOutcome {
     let salt = manifest.salt();
     // Two large sets are compared at a time, by sums: neither of them is ever in memory.
     let mut leaves = SecretSum::draw()?;
@@ -118,7 +133,10 @@ pub(super) fn set(connection: &ModelConnection, manifest: &Manifest, last: Optio
     match last {
         Some(last) if last.training_set.after == state => {
             let rows = counted(state.count, "row");
-            holds(format!("{rows} under root {}, as the last receipt says", state.root))
+            holds(format!(
+                "{rows} under root {}, as the last receipt says",
+                state.root
+            ))
         }
         _ => damaged("its rows are not those of the last receipt"),
     }
@@ -130,17 +148,26 @@ pub(super) fn scrubbing(
     manifest: &Manifest,
     told: Option<SettledRun>,
 ) -> CheckOutcome {
-    let listed =
-        manifest.waiting.as_ref().map(|waiting| SettledRun { first: waiting.first, last: waiting.last });
+    let listed = manifest.waiting.as_ref().map(|waiting| SettledRun {
+        first: waiting.first,
+        last: waiting.last,
+    });
     if listed != told {
         return damaged("the rows that wait to be scrubbed are not those of its log");
     }
     if let Some(waiting) = &manifest.waiting {
-        let times = SignedReceipt::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
-        let [from, to] = [times.received_at, times.forgotten_at.unwrap_or(times.received_at)];
+        let times = SignedReceipt::parse(&ledger::leaf(connection, waiting.first)?)?
+            .receipt
+            .times;
+        let [from, to] = [
+            times.received_at,
+            times.forgotten_at.unwrap_or(times.received_at),
+        ];
         // A later time in the manifest would put the scrubbing off.
         if !(from.unix_milliseconds()..=to.unix_milliseconds()).contains(&waiting.since) {
-            return damaged("the rows that wait to be scrubbed do so since another time than its log says");
+            return damaged(
+                "the rows that wait to be scrubbed do so since another time than its log says",
+            );
         }
     }
     let outline = manifest.outline();
@@ -149,7 +176,9 @@ pub(super) fn scrubbing(
         let sql = format!(r#"SELECT count(*) FROM "{table}""#);
         let stored: u64 = connection.query_row(&sql, [], |row| row.get(0))?;
         if stored != places {
-            return damaged(format!("its table `{table}` has {stored} places where {places} belong"));
+            return damaged(format!(
+                "its table `{table}` has {stored} places where {places} belong"
+            ));
         }
     }
     let sql = r#"SELECT count(*) FROM "rows" JOIN "keys" ON keys.row = rows.row"#;
@@ -162,7 +191,9 @@ pub(super) fn scrubbing(
     let sql = r#"SELECT rows.row FROM "rows" JOIN "keys" ON keys.row = rows.row
                  WHERE keys.key = zeroblob(48) AND rows.payload <> zeroblob(length(rows.payload)) ORDER BY rows.row"#;
     let mut statement = connection.prepare(sql)?;
-    let left: Vec<u64> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let left: Vec<u64> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
     if left != hidden {
         return damaged(format!(
             "{} rows that left are not overwritten, and {} wait",
@@ -173,7 +204,9 @@ pub(super) fn scrubbing(
     holds(match hidden.len() {
         0 => "every row that left is overwritten".to_owned(),
         1 => "1 row that left waits for the next settle; every other is overwritten".to_owned(),
-        count => format!("{count} rows that left wait for the next settle; every other is overwritten"),
+        count => {
+            format!("{count} rows that left wait for the next settle; every other is overwritten")
+        }
     })
 }
 
@@ -185,7 +218,9 @@ pub(super) fn asked(connection: &ModelConnection, manifest: &Manifest) -> CheckO
         let signed = SignedReceipt::parse(&ledger::leaf(connection, sequence)?)?;
         let answered = signed.receipt.request_id == Some(RequestId::Committed(name));
         if !answered || !seen.insert(sequence) {
-            return damaged(format!("a request points at receipt {sequence}, which answers another"));
+            return damaged(format!(
+                "a request points at receipt {sequence}, which answers another"
+            ));
         }
         Ok(())
     })?;
@@ -217,7 +252,10 @@ pub(super) fn suppressed(
         Ok(())
     })?;
     if listed != manifest.forgotten {
-        return damaged(format!("it lists {listed} rows where {} were forgotten", manifest.forgotten));
+        return damaged(format!(
+            "it lists {listed} rows where {} were forgotten",
+            manifest.forgotten
+        ));
     }
     if let Some(names) = names.filter(|_| listed > 0) {
         file::rows::each(connection, &manifest.outline(), |_, found| {
@@ -228,14 +266,22 @@ pub(super) fn suppressed(
         })?;
     }
     // Rows that went before the log began are in no receipt of it.
-    if left.iter().any(|(second, rows)| dates.get(second.as_str()).is_none_or(|listed| listed < rows)) {
-        return damaged("rows that the log says were forgotten are not on the list, or under another time");
+    if left.iter().any(|(second, rows)| {
+        dates
+            .get(second.as_str())
+            .is_none_or(|listed| listed < rows)
+    }) {
+        return damaged(
+            "rows that the log says were forgotten are not on the list, or under another time",
+        );
     }
     let told: u64 = left.values().sum();
     let rows = counted(listed, "row");
     let found = format!("{rows} that must not come back, {told} of them in this log");
     if names.is_none() && listed > 0 {
-        return holds(format!("{found}; which rows they are only the file beside the model can tell"));
+        return holds(format!(
+            "{found}; which rows they are only the file beside the model can tell"
+        ));
     }
     holds(found)
 }

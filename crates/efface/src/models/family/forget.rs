@@ -13,7 +13,12 @@ impl Model {
     /// The model without the rows `gone`. A method that makes no sense for this family is refused with the reason and with
     /// what to use instead. A result that misses its tolerance is retrained; where that misses it too, it is refused if the
     /// request named the tolerance, and else kept as `approximate`.
-    pub fn forget(&self, method: &Method, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<Self>> {
+    pub fn forget(
+        &self,
+        method: &Method,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<Self>> {
         self.forget_with(method, false, rows, gone)
     }
 
@@ -28,8 +33,12 @@ impl Model {
         gone: &[RowId],
     ) -> Result<Outcome<Self>> {
         let family = self.family();
-        let unsupported =
-            |reason: &str| Err(Error::Unsupported { method: method.name(), reason: reason.into() });
+        let unsupported = |reason: &str| {
+            Err(Error::Unsupported {
+                method: method.name(),
+                reason: reason.into(),
+            })
+        };
         if !self.inner().takes(method) {
             return unsupported(&refusal(method.name(), family));
         }
@@ -42,7 +51,9 @@ impl Model {
         if let Some(reason) = self.inner().refusal(method) {
             return unsupported(reason);
         }
-        let mut outcome = self.inner().without(method, clear_dead_columns, rows, gone)?;
+        let mut outcome = self
+            .inner()
+            .without(method, clear_dead_columns, rows, gone)?;
         let evidence = &mut outcome.evidence;
         if matches!(method, Method::Auto(_)) && evidence.reason.is_none() {
             evidence.reason = self.inner().reason_of_auto().map(Into::into);
@@ -83,6 +94,9 @@ impl Forget<Model> for MethodOnAny<'_> {
 
 impl TakesMethods for Model {
     fn worker(method: &Method) -> Option<Box<dyn Forget<Self> + '_>> {
-        Some(Box::new(MethodOnAny { method, clear_dead_columns: false }))
+        Some(Box::new(MethodOnAny {
+            method,
+            clear_dead_columns: false,
+        }))
     }
 }

@@ -18,8 +18,8 @@ pub use forget::MethodOnAny;
 pub use model::{ClassReweighting, FamilyModel, LeftOutRow, Model, ModelChanges};
 pub use parameters::{NamedParameters, no_parameters};
 pub use recipe::{
-    FamilyRecipe, Recipe, RecipeDescription, RecipeFits, RecipeTask, RegisteredFamily, RowsBeside, ScoreKind,
-    no_shards,
+    FamilyRecipe, Recipe, RecipeDescription, RecipeFits, RecipeTask, RegisteredFamily, RowsBeside,
+    ScoreKind, no_shards,
 };
 pub use scorer::{LinearScorer, ModelScorer, ScoresRows};
 pub use shards::{ShardModel, ShardTrainer};

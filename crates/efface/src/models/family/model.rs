@@ -224,7 +224,10 @@ impl Model {
     }
 
     fn changed<M: FamilyModel>(outcome: Outcome<M>) -> Outcome<Self> {
-        Outcome { model: Self::new(outcome.model), evidence: outcome.evidence }
+        Outcome {
+            model: Self::new(outcome.model),
+            evidence: outcome.evidence,
+        }
     }
 
     /// The model as one of a known family; None where it is of another.

@@ -17,17 +17,26 @@ pub struct NamedParameters {
 impl NamedParameters {
     /// The parameters of scores that are sums: coefficients, and a constant per output.
     pub fn linear(coefficients: Mat<f64>, intercept: Vec<f64>) -> Self {
-        Self { vectors: vec![("intercept", intercept)], tables: vec![("coefficients", coefficients)] }
+        Self {
+            vectors: vec![("intercept", intercept)],
+            tables: vec![("coefficients", coefficients)],
+        }
     }
 
     /// The table of this name.
     pub fn table(&self, name: &str) -> Option<&Mat<f64>> {
-        self.tables.iter().find(|(known, _)| *known == name).map(|(_, table)| table)
+        self.tables
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, table)| table)
     }
 
     /// The list of this name.
     pub fn vector(&self, name: &str) -> Option<&[f64]> {
-        self.vectors.iter().find(|(known, _)| *known == name).map(|(_, values)| values.as_slice())
+        self.vectors
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, values)| values.as_slice())
     }
 }
 
@@ -37,5 +46,8 @@ pub fn no_parameters(shards: usize) -> Error {
         "a model in {shards} shards has no parameters of its own, only those of every shard; fit without shards to \
          export, or use predict"
     );
-    Error::Unsupported { method: "export", reason }
+    Error::Unsupported {
+        method: "export",
+        reason,
+    }
 }

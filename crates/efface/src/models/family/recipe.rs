@@ -36,7 +36,9 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
 
     /// What scores rows, from a state without its working arrays. A model that is small beside its rows is its own scorer.
     fn read_scorer(&self, state: ModelState) -> Result<ModelScorer> {
-        Ok(ModelScorer::whole(self.read_model(state, RowsBeside::None)?))
+        Ok(ModelScorer::whole(
+            self.read_model(state, RowsBeside::None)?,
+        ))
     }
 
     /// What trains the shards of a model, where the family can be trained in shards. Shards keep no curvature.
@@ -277,18 +279,25 @@ impl Recipe {
 
     /// The model of a state; refused where another recipe made it.
     pub fn restore(&self, state: ModelState, beside: RowsBeside<'_>) -> Result<Model> {
-        let different = || Error::Damaged("its recipe and its state are of different models".into());
+        let different =
+            || Error::Damaged("its recipe and its state are of different models".into());
         if state.family != self.family() {
             return Err(different());
         }
         let model = self.0.read_model(state, beside)?;
-        if self.0.made(&model) { Ok(model) } else { Err(different()) }
+        if self.0.made(&model) {
+            Ok(model)
+        } else {
+            Err(different())
+        }
     }
 
     /// What scores rows, from a state without its working arrays, see [`ModelState::is_working_array`].
     pub fn restore_scorer(&self, state: ModelState) -> Result<ModelScorer> {
         if state.family != self.family() {
-            return Err(Error::Damaged("its recipe and its state are of different models".into()));
+            return Err(Error::Damaged(
+                "its recipe and its state are of different models".into(),
+            ));
         }
         self.0.read_scorer(state)
     }
@@ -404,11 +413,13 @@ impl Serialize for Recipe {
 impl<'de> Deserialize<'de> for Recipe {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let mut fields = serde_json::Map::<String, Value>::deserialize(deserializer)?;
-        let named = fields.remove("family").ok_or_else(|| D::Error::missing_field("family"))?;
+        let named = fields
+            .remove("family")
+            .ok_or_else(|| D::Error::missing_field("family"))?;
         let family: Family = serde_json::from_value(named).map_err(D::Error::custom)?;
         let registered = REGISTRY.iter().find(|entry| entry.family == family);
-        let registered =
-            registered.ok_or_else(|| D::Error::custom("its recipe is not kept as settings alone"))?;
+        let registered = registered
+            .ok_or_else(|| D::Error::custom("its recipe is not kept as settings alone"))?;
         (registered.read)(Value::Object(fields)).map_err(D::Error::custom)
     }
 }
@@ -422,13 +433,19 @@ pub struct RegisteredFamily {
 impl RegisteredFamily {
     /// The family of this recipe.
     pub const fn of<R: FamilyRecipe + DeserializeOwned>(family: Family) -> Self {
-        Self { family, read: |settings| Ok(Recipe::new(serde_json::from_value::<R>(settings)?)) }
+        Self {
+            family,
+            read: |settings| Ok(Recipe::new(serde_json::from_value::<R>(settings)?)),
+        }
     }
 }
 
 /// Why a family cannot be trained in shards.
 pub fn no_shards(reason: &str) -> Error {
-    Error::Unsupported { method: "sisa", reason: reason.into() }
+    Error::Unsupported {
+        method: "sisa",
+        reason: reason.into(),
+    }
 }
 
 impl From<LinearScorer> for ModelScorer {

@@ -17,14 +17,21 @@ pub(super) struct Judged {
 
 impl Judged {
     /// The result, or what `retrain` makes of it where it is too far from retraining.
-    pub(super) fn repaired(self, retrain: impl FnOnce() -> Result<Outcome<Model>>) -> Result<Outcome<Model>> {
+    pub(super) fn repaired(
+        self,
+        retrain: impl FnOnce() -> Result<Outcome<Model>>,
+    ) -> Result<Outcome<Model>> {
         let Self { mut outcome, asked } = self;
-        let Some(tolerance) = outcome.evidence.tolerance.filter(|_| outcome.evidence.tolerance_missed())
+        let Some(tolerance) = outcome
+            .evidence
+            .tolerance
+            .filter(|_| outcome.evidence.tolerance_missed())
         else {
             return Ok(outcome);
         };
         // A method that promises no exactness trains by itself as far as it can; retraining is as far as any can go.
-        let last_resort = outcome.evidence.method == "retrain" || outcome.evidence.promise != Claim::Exact;
+        let last_resort =
+            outcome.evidence.method == "retrain" || outcome.evidence.promise != Claim::Exact;
         if last_resort && !asked {
             return Ok(outcome);
         }
@@ -60,7 +67,11 @@ impl Judged {
             });
         }
         // Either is kept for its bound. A bound that is not a number is the worse one.
-        let mut nearer = if bound < reached || reached.is_nan() { trained } else { outcome };
+        let mut nearer = if bound < reached || reached.is_nan() {
+            trained
+        } else {
+            outcome
+        };
         nearer.evidence.reason = Some(format!(
             "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
              retraining: rounding alone reaches as far"
@@ -79,7 +90,10 @@ impl Model {
         new: &Rows,
     ) -> Result<Outcome<Self>> {
         let done = outcome.evidence.clone();
-        let judged = Judged { outcome, asked: false };
+        let judged = Judged {
+            outcome,
+            asked: false,
+        };
         judged.repaired(|| {
             let changed = ChangedRows::new(rows, gone, Some(new));
             let held;
@@ -113,26 +127,46 @@ mod tests {
         let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
         let model = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
         let evidence = request::evidence(method, 2, (relative_bound, 1.0), "", 0);
-        Outcome { model, evidence: Evidence { promise, ..evidence } }
+        Outcome {
+            model,
+            evidence: Evidence {
+                promise,
+                ..evidence
+            },
+        }
     }
 
     fn judged(asked: bool, outcome: Outcome<Model>, retrained: Result<f64>) -> Result<Evidence> {
         let retrain = || Ok(left("retrain", Claim::Exact, retrained?));
-        Judged { outcome, asked }.repaired(retrain).map(|outcome| outcome.evidence)
+        Judged { outcome, asked }
+            .repaired(retrain)
+            .map(|outcome| outcome.evidence)
     }
 
     #[test]
     fn what_is_near_enough_is_left_alone() {
         let near = judged(true, left("exact", Claim::Exact, 1e-9), Err(Error::NoRows)).unwrap();
-        assert_eq!((near.method.as_str(), near.claim()), ("exact", Claim::Exact));
+        assert_eq!(
+            (near.method.as_str(), near.claim()),
+            ("exact", Claim::Exact)
+        );
     }
 
     #[test]
     fn a_missed_tolerance_is_repaired_by_retraining_whoever_named_it() {
         for asked in [true, false] {
-            let repaired = judged(asked, left("exact", Claim::Exact, f64::INFINITY), Ok(1e-15)).unwrap();
-            assert_eq!((repaired.method.as_str(), repaired.claim()), ("retrain", Claim::Exact));
-            assert!(repaired.reason.unwrap().starts_with("exact is within inf of retraining"));
+            let repaired =
+                judged(asked, left("exact", Claim::Exact, f64::INFINITY), Ok(1e-15)).unwrap();
+            assert_eq!(
+                (repaired.method.as_str(), repaired.claim()),
+                ("retrain", Claim::Exact)
+            );
+            assert!(
+                repaired
+                    .reason
+                    .unwrap()
+                    .starts_with("exact is within inf of retraining")
+            );
         }
     }
 
@@ -150,9 +184,17 @@ mod tests {
             (1e-5, f64::NAN, "exact"),
         ] {
             let kept_evidence = judged(false, missed(first), Ok(second)).unwrap();
-            assert_eq!((kept_evidence.method.as_str(), kept_evidence.claim()), (kept, Claim::Approximate));
+            assert_eq!(
+                (kept_evidence.method.as_str(), kept_evidence.claim()),
+                (kept, Claim::Approximate)
+            );
             assert!(kept_evidence.tolerance_missed());
-            assert!(kept_evidence.reason.unwrap().starts_with("the tolerance is 1.0e-9, and the bound is"));
+            assert!(
+                kept_evidence
+                    .reason
+                    .unwrap()
+                    .starts_with("the tolerance is 1.0e-9, and the bound is")
+            );
         }
     }
 
@@ -160,10 +202,23 @@ mod tests {
     fn a_retraining_that_fails_leaves_the_first_result_unless_it_was_stopped() {
         let missed = || left("exact", Claim::Exact, 1e-5);
         let kept = judged(false, missed(), Err(Error::Overflow)).unwrap();
-        assert_eq!((kept.method.as_str(), kept.claim()), ("exact", Claim::Approximate));
-        assert!(kept.reason.unwrap().contains("retraining failed: the values are too large"));
-        assert_eq!(judged(true, missed(), Err(Error::Overflow)).unwrap_err(), Error::Overflow);
-        assert_eq!(judged(false, missed(), Err(Error::Stopped)).unwrap_err(), Error::Stopped);
+        assert_eq!(
+            (kept.method.as_str(), kept.claim()),
+            ("exact", Claim::Approximate)
+        );
+        assert!(
+            kept.reason
+                .unwrap()
+                .contains("retraining failed: the values are too large")
+        );
+        assert_eq!(
+            judged(true, missed(), Err(Error::Overflow)).unwrap_err(),
+            Error::Overflow
+        );
+        assert_eq!(
+            judged(false, missed(), Err(Error::Stopped)).unwrap_err(),
+            Error::Stopped
+        );
     }
 
     #[test]
@@ -173,6 +228,9 @@ mod tests {
         assert_eq!(judged(true, near(), Ok(0.0)).unwrap().method, "retrain");
         // Retraining does not follow retraining.
         let trained = judged(false, left("retrain", Claim::Exact, 1e-5), Ok(0.0)).unwrap();
-        assert_eq!((trained.claim(), trained.tolerance_missed()), (Claim::Approximate, true));
+        assert_eq!(
+            (trained.claim(), trained.tolerance_missed()),
+            (Claim::Approximate, true)
+        );
     }
 }

@@ -79,7 +79,10 @@ impl LinearScorer {
     /// The scorer of coefficients (features × outputs) and one constant per output.
     pub fn new(coefficients: &Mat<f64>, constants: Vec<f64>) -> Self {
         let columns = (0..coefficients.ncols()).map(|output| coefficients.col_as_slice(output));
-        Self { coefficients: columns.flatten().copied().collect(), constants }
+        Self {
+            coefficients: columns.flatten().copied().collect(),
+            constants,
+        }
     }
 
     /// The scorer that a shard was stored as.
@@ -87,8 +90,18 @@ impl LinearScorer {
         let scorer: Self = state.head()?;
         let sound = scorer.coefficients.len() == scorer.width() * scorer.constants.len()
             && !scorer.constants.is_empty()
-            && scorer.coefficients.iter().chain(&scorer.constants).all(|value| value.is_finite());
-        if sound { Ok(scorer) } else { Err(Error::Damaged("the parameters of a shard make no sense".into())) }
+            && scorer
+                .coefficients
+                .iter()
+                .chain(&scorer.constants)
+                .all(|value| value.is_finite());
+        if sound {
+            Ok(scorer)
+        } else {
+            Err(Error::Damaged(
+                "the parameters of a shard make no sense".into(),
+            ))
+        }
     }
 
     fn width(&self) -> usize {
@@ -100,10 +113,14 @@ impl Predict for LinearScorer {
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
         let width = self.width();
         request::check_features(features, width)?;
-        Ok(Mat::from_fn(features.rows(), self.constants.len(), |slot, output| {
-            let coefficients = &self.coefficients[output * width..(output + 1) * width];
-            features.row(slot).dot(coefficients) + self.constants[output]
-        }))
+        Ok(Mat::from_fn(
+            features.rows(),
+            self.constants.len(),
+            |slot, output| {
+                let coefficients = &self.coefficients[output * width..(output + 1) * width];
+                features.row(slot).dot(coefficients) + self.constants[output]
+            },
+        ))
     }
 }
 

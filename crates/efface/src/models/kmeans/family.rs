@@ -8,8 +8,8 @@ use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{DcKMeans, Method, QKMeans, Retrain, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside, ScoreKind,
-    ShardTrainer, no_shards,
+    FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside,
+    ScoreKind, ShardTrainer, no_shards,
 };
 use crate::models::words::number_in_words;
 use crate::rows::{RowId, RowStore};
@@ -39,7 +39,10 @@ impl FamilyModel for KMeansModel {
 
     fn parameters(&self) -> Result<NamedParameters> {
         let centers = self.centers().transpose().to_owned();
-        Ok(NamedParameters { vectors: Vec::new(), tables: vec![("centers", centers)] })
+        Ok(NamedParameters {
+            vectors: Vec::new(),
+            tables: vec![("centers", centers)],
+        })
     }
 
     fn evidence(&self) -> Evidence {
@@ -106,7 +109,9 @@ impl FamilyRecipe for KMeans {
             Scheme::Quantised { epsilon, .. } => {
                 format!("on a lattice of cells of {}", number_in_words(epsilon))
             }
-            Scheme::Divided { height, width } => format!("over a tree of height {height} and width {width}"),
+            Scheme::Divided { height, width } => {
+                format!("over a tree of height {height} and width {width}")
+            }
         };
         RecipeDescription {
             settings,
@@ -122,13 +127,20 @@ impl FamilyRecipe for KMeans {
     }
 
     fn made(&self, model: &Model) -> bool {
-        model.get::<KMeansModel>().is_some_and(|model| model.settings() == self)
+        model
+            .get::<KMeansModel>()
+            .is_some_and(|model| model.settings() == self)
     }
 
     fn bytes_by_passes(&self, features: usize, _outputs: usize) -> Option<u64> {
         // A stage has centres and sums of two words; all stages of a run are kept.
         let stages = self.iterations as u64 + 2;
-        Some((self.k as u64).saturating_mul(features as u64 + 1).saturating_mul(24).saturating_mul(stages))
+        Some(
+            (self.k as u64)
+                .saturating_mul(features as u64 + 1)
+                .saturating_mul(24)
+                .saturating_mul(stages),
+        )
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {

@@ -56,11 +56,18 @@ impl Forget<KMeansModel> for QKMeans {
         let Some((trace, refactored)) = kept else {
             return model.again(self.name(), rows, gone, None);
         };
-        let next =
-            KMeansModel { rows: rows.len() - gone.len(), body: KMeansBody::Quantised(trace), ..*model };
+        let next = KMeansModel {
+            rows: rows.len() - gone.len(),
+            body: KMeansBody::Quantised(trace),
+            ..*model
+        };
         let mut evidence = next.evidence(self.name());
-        (evidence.forgotten, evidence.rows_read, evidence.refactored) = (gone.len(), read, refactored);
-        Ok(Outcome { model: next, evidence })
+        (evidence.forgotten, evidence.rows_read, evidence.refactored) =
+            (gone.len(), read, refactored);
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 
@@ -85,10 +92,17 @@ impl Forget<KMeansModel> for DcKMeans {
             return Err(wrong_scheme(self.name(), "q_kmeans"));
         };
         let (tree, read) = tree.without(&model.recipe, rows, gone)?;
-        let next = KMeansModel { rows: rows.len() - gone.len(), body: KMeansBody::Divided(tree), ..*model };
+        let next = KMeansModel {
+            rows: rows.len() - gone.len(),
+            body: KMeansBody::Divided(tree),
+            ..*model
+        };
         let mut evidence = next.evidence(self.name());
         (evidence.forgotten, evidence.rows_read) = (gone.len(), read);
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 

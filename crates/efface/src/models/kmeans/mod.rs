@@ -77,7 +77,11 @@ enum KMeansBody {
 
 fn too_few(k: usize, distinct: usize) -> Error {
     let value = format!("{k} ({distinct} distinct points)");
-    Error::Parameter { name: "clusters", value, range: "at most the number of distinct points" }
+    Error::Parameter {
+        name: "clusters",
+        value,
+        range: "at most the number of distinct points",
+    }
 }
 
 /// The ids of all rows, in ascending order.
@@ -117,11 +121,13 @@ impl KMeans {
         }
         let body = match self.scheme {
             Scheme::Quantised { .. } => {
-                let trace = over_points(rows, |points| match LloydTrace::new(points, &self.rules()) {
-                    Err(RunFault::Unread(error)) => Err(error),
-                    Err(RunFault::TooFew(_)) if points.is_stopped() => Err(Error::Stopped),
-                    Err(RunFault::TooFew(found)) => Err(too_few(self.k, found)),
-                    Ok(trace) => Ok(trace),
+                let trace = over_points(rows, |points| {
+                    match LloydTrace::new(points, &self.rules()) {
+                        Err(RunFault::Unread(error)) => Err(error),
+                        Err(RunFault::TooFew(_)) if points.is_stopped() => Err(Error::Stopped),
+                        Err(RunFault::TooFew(found)) => Err(too_few(self.k, found)),
+                        Ok(trace) => Ok(trace),
+                    }
                 });
                 rows.go_on()?;
                 KMeansBody::Quantised(trace?)
@@ -132,7 +138,12 @@ impl KMeans {
                 KMeansBody::Divided(tree?)
             }
         };
-        Ok(KMeansModel { recipe: *self, width: rows.width(), rows: rows.len(), body })
+        Ok(KMeansModel {
+            recipe: *self,
+            width: rows.width(),
+            rows: rows.len(),
+            body,
+        })
     }
 }
 
@@ -156,7 +167,9 @@ impl KMeansModel {
     /// The centres, one line per cluster.
     pub fn centers(&self) -> Mat<f64> {
         let flat = self.flat();
-        Mat::from_fn(self.recipe.k, self.width, |cluster, j| flat[cluster * self.width + j])
+        Mat::from_fn(self.recipe.k, self.width, |cluster, j| {
+            flat[cluster * self.width + j]
+        })
     }
 
     /// The recipe it was fitted with.
@@ -177,7 +190,9 @@ impl KMeansModel {
     /// The cluster of each row: that of the nearest centre.
     pub fn assign(&self, features: &Features) -> Result<Vec<usize>> {
         let mut clusters = Vec::with_capacity(features.rows());
-        self.each(features, |point| clusters.push(nearest(self.flat(), point).0))?;
+        self.each(features, |point| {
+            clusters.push(nearest(self.flat(), point).0)
+        })?;
         Ok(clusters)
     }
 
@@ -202,14 +217,19 @@ impl KMeansModel {
     /// What is kept, its memory, and the iterations of the run.
     fn kept(&self) -> (&'static str, usize, usize) {
         match &self.body {
-            KMeansBody::Quantised(trace) => ("stages of the run", trace.bytes(), trace.iterations()),
+            KMeansBody::Quantised(trace) => {
+                ("stages of the run", trace.bytes(), trace.iterations())
+            }
             KMeansBody::Divided(tree) => ("nodes of the tree", tree.bytes(), 0),
         }
     }
 
     pub(crate) fn evidence(&self, method: &str) -> Evidence {
         let (what, bytes, iterations) = self.kept();
-        Evidence { iterations, ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes) }
+        Evidence {
+            iterations,
+            ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes)
+        }
     }
 
     /// Fits again without `gone` and, where there are some, with `new` rows.
@@ -229,7 +249,8 @@ impl KMeansModel {
             held.as_ref()
         };
         let model = self.recipe.fit_rows(retained)?;
-        let mut evidence = request::from_scratch(model.evidence(method), gone.len(), retained.len());
+        let mut evidence =
+            request::from_scratch(model.evidence(method), gone.len(), retained.len());
         evidence.learned = new.map_or(0, |new| new.len());
         Ok(Outcome { model, evidence })
     }
@@ -286,26 +307,54 @@ struct StoredKMeans {
 }
 
 impl From<KMeansModel> for StoredKMeans {
-    fn from(KMeansModel { recipe, width, rows, body }: KMeansModel) -> Self {
-        Self { recipe, width, rows, body }
+    fn from(
+        KMeansModel {
+            recipe,
+            width,
+            rows,
+            body,
+        }: KMeansModel,
+    ) -> Self {
+        Self {
+            recipe,
+            width,
+            rows,
+            body,
+        }
     }
 }
 
 impl TryFrom<StoredKMeans> for KMeansModel {
     type Error = Error;
 
-    fn try_from(StoredKMeans { recipe, width, rows, body }: StoredKMeans) -> Result<Self> {
+    fn try_from(
+        StoredKMeans {
+            recipe,
+            width,
+            rows,
+            body,
+        }: StoredKMeans,
+    ) -> Result<Self> {
         recipe.check()?;
         let sound = match (&body, recipe.scheme) {
             (KMeansBody::Quantised(trace), Scheme::Quantised { .. }) => {
                 trace.is_sound(&recipe.rules(), width)
             }
-            (KMeansBody::Divided(tree), Scheme::Divided { .. }) => tree.is_sound(&recipe, width, rows),
+            (KMeansBody::Divided(tree), Scheme::Divided { .. }) => {
+                tree.is_sound(&recipe, width, rows)
+            }
             _ => false,
         };
         if !sound {
-            return Err(Error::Damaged("the parts of the k-means model do not fit together".into()));
+            return Err(Error::Damaged(
+                "the parts of the k-means model do not fit together".into(),
+            ));
         }
-        Ok(Self { recipe, width, rows, body })
+        Ok(Self {
+            recipe,
+            width,
+            rows,
+            body,
+        })
     }
 }

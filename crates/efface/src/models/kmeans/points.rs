@@ -32,7 +32,11 @@ struct NearestTwo {
 
 impl Default for NearestTwo {
     fn default() -> Self {
-        Self { best: 0, first: f64::INFINITY, second: f64::INFINITY }
+        Self {
+            best: 0,
+            first: f64::INFINITY,
+            second: f64::INFINITY,
+        }
     }
 }
 
@@ -64,15 +68,23 @@ pub(super) struct ClusterPoints {
 
 impl ClusterPoints {
     pub(super) fn new(width: usize) -> Self {
-        Self { width, ..Self::default() }
+        Self {
+            width,
+            ..Self::default()
+        }
     }
 
     /// The named rows, in the order of their ids: the order in which a store lists rows must not matter.
     pub(super) fn read(rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
-        let mut points = Self { stop: rows.stop().cloned(), ..Self::new(rows.width()) };
-        points.values.reserve(sorted.len().saturating_mul(points.width));
+        let mut points = Self {
+            stop: rows.stop().cloned(),
+            ..Self::new(rows.width())
+        };
+        points
+            .values
+            .reserve(sorted.len().saturating_mul(points.width));
         let mut checked = Ok(());
         rows.visit(&sorted, &mut |_, view| {
             if checked.is_ok() {
@@ -139,10 +151,15 @@ impl ClusterPoints {
             )
         };
         if k < 3 || self.len() < FEW {
-            (0..self.len()).map(exactly).for_each(|(cluster, distance)| see(cluster, distance));
+            (0..self.len())
+                .map(exactly)
+                .for_each(|(cluster, distance)| see(cluster, distance));
             return;
         }
-        let sizes: Vec<f64> = centers.chunks_exact(width).map(|center| dot(center, center)).collect();
+        let sizes: Vec<f64> = centers
+            .chunks_exact(width)
+            .map(|center| dot(center, center))
+            .collect();
         let furthest = sizes.iter().copied().fold(0.0, f64::max).sqrt();
         let unit = 8.0 * (width as f64 + 8.0) * UNIT;
         let mut products = Mat::zeros(k, TOGETHER);
@@ -162,22 +179,26 @@ impl ClusterPoints {
             for at in start..start + count {
                 let point = self.point(at);
                 let mut rank = NearestTwo::default();
-                for (cluster, (product, size)) in
-                    products.col_as_slice(at - start).iter().zip(&sizes).enumerate()
+                for (cluster, (product, size)) in products
+                    .col_as_slice(at - start)
+                    .iter()
+                    .zip(&sizes)
+                    .enumerate()
                 {
                     rank.see(cluster, product + size);
                 }
                 let reach = (self.sizes()[at].sqrt() + furthest).powi(2);
-                let (cluster, distance) = if reach > SMALLEST && rank.second - rank.first > unit * reach {
-                    let center = &centers[rank.best * width..(rank.best + 1) * width];
-                    let distance = widest(
-                        #[inline(always)]
-                        || squared_distance(center, point),
-                    );
-                    (rank.best, distance)
-                } else {
-                    exactly(at)
-                };
+                let (cluster, distance) =
+                    if reach > SMALLEST && rank.second - rank.first > unit * reach {
+                        let center = &centers[rank.best * width..(rank.best + 1) * width];
+                        let distance = widest(
+                            #[inline(always)]
+                            || squared_distance(center, point),
+                        );
+                        (rank.best, distance)
+                    } else {
+                        exactly(at)
+                    };
                 see(cluster, distance);
             }
         }
@@ -185,7 +206,11 @@ impl ClusterPoints {
 
     /// ‖x‖² of every point.
     fn sizes(&self) -> &[f64] {
-        self.sizes.get_or_init(|| (0..self.len()).map(|at| dot(self.point(at), self.point(at))).collect())
+        self.sizes.get_or_init(|| {
+            (0..self.len())
+                .map(|at| dot(self.point(at), self.point(at)))
+                .collect()
+        })
     }
 
     /// The squared distance of every point to the nearest of some centres; 1 where there are none yet.
@@ -298,7 +323,8 @@ impl PointSource<'_> {
                     let mass = block.weights[at] * distance;
                     if mass > 0.0 {
                         let id = block.ids[at];
-                        let time = -random_uniform(seed, DrawPurpose::Race, round as u64, id).ln() / mass;
+                        let time =
+                            -random_uniform(seed, DrawPurpose::Race, round as u64, id).ln() / mass;
                         if first.as_ref().is_none_or(|(best, ..)| time < *best) {
                             first = Some((time, id, block.point(at).to_vec()));
                         }
@@ -333,7 +359,11 @@ pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
             lanes[lane] += step * step;
         }
     }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
+    let rest: f64 = a_rest
+        .iter()
+        .zip(b_rest)
+        .map(|(a, b)| (a - b) * (a - b))
+        .sum();
     let [l0, l1, l2, l3, l4, l5, l6, l7] = lanes;
     (((l0 + l4) + (l1 + l5)) + ((l2 + l6) + (l3 + l7))) + rest
 }
@@ -361,18 +391,25 @@ mod tests {
     #[test]
     fn products_decide_as_distances_do() {
         let wave = |i: usize, j: usize| ((i * 131 + j * 37 + i * j) as f64).sin();
-        for (width, shift, scale) in
-            [(1, 0.0, 1.0), (7, 0.0, 1e40), (20, 1e7, 1.0), (13, 0.0, 1e-150), (3, 2.0, 1e-3)]
-        {
+        for (width, shift, scale) in [
+            (1, 0.0, 1.0),
+            (7, 0.0, 1e40),
+            (20, 1e7, 1.0),
+            (13, 0.0, 1e-150),
+            (3, 2.0, 1e-3),
+        ] {
             let mut points = ClusterPoints::new(width);
             for i in 0..700 {
-                let point: Vec<f64> =
-                    (0..width).map(|j| (shift + (wave(i, j) * 8.0).round() / 4.0) * scale).collect();
+                let point: Vec<f64> = (0..width)
+                    .map(|j| (shift + (wave(i, j) * 8.0).round() / 4.0) * scale)
+                    .collect();
                 points.push(i as u64, &point, 1.0);
             }
             for k in [1, 2, 3, 9] {
-                let mut centers: Vec<f64> =
-                    (0..k).flat_map(|c| points.point(c * 31).to_vec()).map(|x| x * 1.0000001).collect();
+                let mut centers: Vec<f64> = (0..k)
+                    .flat_map(|c| points.point(c * 31).to_vec())
+                    .map(|x| x * 1.0000001)
+                    .collect();
                 if k > 3 {
                     // Two alike, and one that is a point.
                     centers.copy_within(0..width, 2 * width);
@@ -380,7 +417,11 @@ mod tests {
                 }
                 let mut at = 0;
                 points.each_nearest(&centers, |cluster, distance| {
-                    assert_eq!((cluster, distance), nearest(&centers, points.point(at)), "{width} {k} {at}");
+                    assert_eq!(
+                        (cluster, distance),
+                        nearest(&centers, points.point(at)),
+                        "{width} {k} {at}"
+                    );
                     at += 1;
                 });
                 assert_eq!(at, points.len());
@@ -408,7 +449,10 @@ mod tests {
             for (b, share) in line.iter().enumerate() {
                 let expected = points.weight(a) / 4.5 * mass(b) / total;
                 let spread = (expected / trials as f64).sqrt();
-                assert!((share - expected).abs() <= 4.5 * spread, "{a} {b}: {share} {expected}");
+                assert!(
+                    (share - expected).abs() <= 4.5 * spread,
+                    "{a} {b}: {share} {expected}"
+                );
             }
         }
     }

@@ -44,12 +44,25 @@ pub struct KMeans {
 impl KMeans {
     /// Q-k-means with cells of side `epsilon`, γ = 0.2 and ten iterations.
     pub fn quantised(k: usize, epsilon: f64) -> Self {
-        Self { k, iterations: 10, seed: 0, scheme: Scheme::Quantised { epsilon, gamma: 0.2 } }
+        Self {
+            k,
+            iterations: 10,
+            seed: 0,
+            scheme: Scheme::Quantised {
+                epsilon,
+                gamma: 0.2,
+            },
+        }
     }
 
     /// DC-k-means over `width`^`height` leaves, with ten iterations a node.
     pub fn divided(k: usize, height: usize, width: usize) -> Self {
-        Self { k, iterations: 10, seed: 0, scheme: Scheme::Divided { height, width } }
+        Self {
+            k,
+            iterations: 10,
+            seed: 0,
+            scheme: Scheme::Divided { height, width },
+        }
     }
 
     /// Another seed.
@@ -78,9 +91,13 @@ impl KMeans {
                 refuse("gamma", gamma.to_string(), "0 to 1")
             }
             Scheme::Divided { height: 0, .. } => refuse("height", "0".into(), "at least 1"),
-            Scheme::Divided { width, .. } if width < 2 => refuse("width", width.to_string(), "at least 2"),
+            Scheme::Divided { width, .. } if width < 2 => {
+                refuse("width", width.to_string(), "at least 2")
+            }
             Scheme::Divided { height, width } => {
-                let leaves = u32::try_from(height).ok().and_then(|height| width.checked_pow(height));
+                let leaves = u32::try_from(height)
+                    .ok()
+                    .and_then(|height| width.checked_pow(height));
                 match leaves {
                     Some(leaves) if leaves <= MOST_LEAVES => Ok(()),
                     _ => refuse("leaves", format!("{width}^{height}"), "at most 1048576"),
@@ -96,7 +113,13 @@ impl KMeans {
             Scheme::Quantised { epsilon, gamma } => (epsilon, gamma),
             Scheme::Divided { .. } => (0.0, 0.0),
         };
-        IterationRules { k: self.k, iterations: self.iterations, seed: self.seed, epsilon, gamma }
+        IterationRules {
+            k: self.k,
+            iterations: self.iterations,
+            seed: self.seed,
+            epsilon,
+            gamma,
+        }
     }
 
     /// The height and width of the tree.

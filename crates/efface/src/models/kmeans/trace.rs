@@ -62,8 +62,9 @@ impl RunStage {
     /// Counts points in (`sign` 1) or out (−1).
     fn put(&mut self, points: &ClusterPoints, sign: f64) {
         let width = points.width;
-        let mut waiting: Vec<WaitingBlock<'_>> =
-            (0..self.masses.len()).map(|_| WaitingBlock::default()).collect();
+        let mut waiting: Vec<WaitingBlock<'_>> = (0..self.masses.len())
+            .map(|_| WaitingBlock::default())
+            .collect();
         let together = piece(width);
         let mut at = 0;
         points.each_nearest(&self.centers.clone(), |cluster, distance| {
@@ -79,7 +80,11 @@ impl RunStage {
                 return;
             }
             let members = &mut self.members[cluster];
-            *members = if sign > 0.0 { *members + 1 } else { members.saturating_sub(1) };
+            *members = if sign > 0.0 {
+                *members + 1
+            } else {
+                members.saturating_sub(1)
+            };
             self.lost[0] += self.masses[cluster].add(weight);
             self.lost[2] += self.loss.add_product(weight, distance);
             if weight == 1.0 {
@@ -130,16 +135,24 @@ impl RunStage {
                 let mut doubt = 0.0;
                 if share > 0.0 {
                     let mean = self.sums[at].over(self.masses[cluster]);
-                    center = if share == 1.0 { mean } else { share * mean + (1.0 - share) * before };
+                    center = if share == 1.0 {
+                        mean
+                    } else {
+                        share * mean + (1.0 - share) * before
+                    };
                     let size = mean.abs() + before.abs();
-                    doubt = (self.lost[1] + 2.0 * size * self.lost[0]) / mass + 8.0 * f64::EPSILON * size;
+                    doubt = (self.lost[1] + 2.0 * size * self.lost[0]) / mass
+                        + 8.0 * f64::EPSILON * size;
                 }
                 if rules.epsilon > 0.0 {
-                    let offset = random_uniform(rules.seed, DrawPurpose::Lattice, tau as u64, j as u64) - 0.5;
+                    let offset =
+                        random_uniform(rules.seed, DrawPurpose::Lattice, tau as u64, j as u64)
+                            - 0.5;
                     let place = center / rules.epsilon - offset;
                     let cell = place.round();
                     let margin = 0.5 - (place - cell).abs();
-                    sure &= margin > 4.0 * doubt / rules.epsilon + 8.0 * f64::EPSILON * (place.abs() + 1.0);
+                    sure &= margin
+                        > 4.0 * doubt / rules.epsilon + 8.0 * f64::EPSILON * (place.abs() + 1.0);
                     center = (cell + offset) * rules.epsilon;
                 }
                 centers[at] = center;
@@ -202,7 +215,11 @@ impl LloydTrace {
             return Err(RunFault::TooFew(start.ids.len()));
         }
         let first = RunStage::measure(start.centers, points, rules)?;
-        let trace = Self { initial: start.ids, stages: vec![first], stopped: false };
+        let trace = Self {
+            initial: start.ids,
+            stages: vec![first],
+            stopped: false,
+        };
         Ok(trace.run(points, rules)?)
     }
 
@@ -225,11 +242,19 @@ impl LloydTrace {
     }
 
     /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
-    pub(super) fn resume(self, points: PointSource<'_>, rules: &IterationRules) -> Result<Option<Self>> {
+    pub(super) fn resume(
+        self,
+        points: PointSource<'_>,
+        rules: &IterationRules,
+    ) -> Result<Option<Self>> {
         let at = self.stages.len();
         let whole = self.run(points, rules)?;
-        let last = at.checked_sub(1).and_then(|before| whole.stages.get(before));
-        let (Some(last), Some(next)) = (last, whole.stages.get(at)) else { return Ok(None) };
+        let last = at
+            .checked_sub(1)
+            .and_then(|before| whole.stages.get(before));
+        let (Some(last), Some(next)) = (last, whole.stages.get(at)) else {
+            return Ok(None);
+        };
         let is_clear = next.improves(last).1;
         Ok(is_clear.then_some(whole))
     }
@@ -244,7 +269,11 @@ impl LloydTrace {
         if gone.ids.iter().any(|id| self.initial.contains(id)) {
             return ReplayResult::Scratch;
         }
-        let mut next = Self { initial: self.initial.clone(), stages: Vec::new(), stopped: false };
+        let mut next = Self {
+            initial: self.initial.clone(),
+            stages: Vec::new(),
+            stopped: false,
+        };
         for (tau, stored) in self.stages.iter().enumerate() {
             let mut stage = stored.clone();
             stage.put(gone, -1.0);
@@ -270,7 +299,10 @@ impl LloydTrace {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.stages.iter().map(|s| s.centers.len() * 8 + (s.sums.len() + s.masses.len()) * 16).sum()
+        self.stages
+            .iter()
+            .map(|s| s.centers.len() * 8 + (s.sums.len() + s.masses.len()) * 16)
+            .sum()
     }
 
     /// Whether the parts of a stored trace fit together.
@@ -280,7 +312,11 @@ impl LloydTrace {
                 && s.sums.len() == s.centers.len()
                 && [s.members.len(), s.masses.len()] == [rules.k; 2]
                 && s.centers.iter().all(|c| c.is_finite())
-                && s.sums.iter().chain(&s.masses).chain([&s.loss]).all(|sum| sum.is_finite())
+                && s.sums
+                    .iter()
+                    .chain(&s.masses)
+                    .chain([&s.loss])
+                    .all(|sum| sum.is_finite())
         };
         self.initial.len() == rules.k
             && self.stages.iter().all(whole)
@@ -302,7 +338,13 @@ mod tests {
     }
 
     fn rules(k: usize, epsilon: f64, gamma: f64) -> IterationRules {
-        IterationRules { k, iterations: 10, seed: 3, epsilon, gamma }
+        IterationRules {
+            k,
+            iterations: 10,
+            seed: 3,
+            epsilon,
+            gamma,
+        }
     }
 
     /// Ginart et al.: where m < γ·n/k, c ← (m·c + (γ·n/k − m)·previous) / (γ·n/k).
@@ -311,7 +353,12 @@ mod tests {
         let positions = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 22.0, 70.0];
         let points = line(&positions, &[1.0; 10]);
         let stage = |rules: &IterationRules| {
-            RunStage::measure(vec![1.0, 30.0, 60.0, 500.0], PointSource::Held(&points), rules).unwrap()
+            RunStage::measure(
+                vec![1.0, 30.0, 60.0, 500.0],
+                PointSource::Held(&points),
+                rules,
+            )
+            .unwrap()
         };
         let next = |gamma| {
             let rules = rules(4, 0.0, gamma);
@@ -319,8 +366,14 @@ mod tests {
         };
         // Clusters of 7, 2, 1 and no points with means 3, 21 and 70; γ·n/k is 2 in the second line, 2.5 in the third.
         assert_eq!(next(0.0), [3.0, 21.0, 70.0, 500.0]);
-        assert_eq!(next(0.8), [3.0, 21.0, (1.0 * 70.0 + 1.0 * 60.0) / 2.0, 500.0]);
-        let pulled = [(2.0 * 21.0 + 0.5 * 30.0) / 2.5, (1.0 * 70.0 + 1.5 * 60.0) / 2.5];
+        assert_eq!(
+            next(0.8),
+            [3.0, 21.0, (1.0 * 70.0 + 1.0 * 60.0) / 2.0, 500.0]
+        );
+        let pulled = [
+            (2.0 * 21.0 + 0.5 * 30.0) / 2.5,
+            (1.0 * 70.0 + 1.5 * 60.0) / 2.5,
+        ];
         for (ours, theirs) in next(1.0).iter().zip([3.0, pulled[0], pulled[1], 500.0]) {
             assert!((ours - theirs).abs() < 1e-13, "{ours} {theirs}");
         }
@@ -329,7 +382,8 @@ mod tests {
         let once: Vec<f64> = positions[..9].iter().flat_map(|x| [*x, *x]).collect();
         let rules = rules(2, 0.0, 1.0);
         let [a, b] = [&twice, &line(&once, &[1.0; 18])].map(|points| {
-            let stage = RunStage::measure(vec![1.0, 30.0], PointSource::Held(points), &rules).unwrap();
+            let stage =
+                RunStage::measure(vec![1.0, 30.0], PointSource::Held(points), &rules).unwrap();
             stage.next(&rules, 1).0
         });
         assert_eq!(a, b);
@@ -342,7 +396,8 @@ mod tests {
         let fine = rules(3, 0.0, 0.2);
         let epsilon = 0.7;
         let coarse = IterationRules { epsilon, ..fine };
-        let stage = RunStage::measure(vec![1.0, 30.0, 60.0], PointSource::Held(&points), &fine).unwrap();
+        let stage =
+            RunStage::measure(vec![1.0, 30.0, 60.0], PointSource::Held(&points), &fine).unwrap();
         let exact = stage.next(&fine, 1).0;
         let mut offsets = Vec::new();
         for tau in 1..400 {
@@ -350,16 +405,23 @@ mod tests {
             assert!((-0.5..0.5).contains(&offset));
             for (rounded, center) in stage.next(&coarse, tau).0.iter().zip(&exact) {
                 let near = |cell: i32| epsilon * (offset + f64::from(cell));
-                let best =
-                    (-5..110).map(near).min_by(|a, b| (a - center).abs().total_cmp(&(b - center).abs()));
-                assert!(best.is_some_and(|best| (best - rounded).abs() < 1e-9), "{tau}: {rounded} {center}");
+                let best = (-5..110)
+                    .map(near)
+                    .min_by(|a, b| (a - center).abs().total_cmp(&(b - center).abs()));
+                assert!(
+                    best.is_some_and(|best| (best - rounded).abs() < 1e-9),
+                    "{tau}: {rounded} {center}"
+                );
             }
             offsets.push(offset);
         }
         let mean = offsets.iter().sum::<f64>() / 399.0;
         let square = offsets.iter().map(|x| x * x).sum::<f64>() / 399.0;
         // Uniform on [−½, ½]: mean 0 ± 0.0145, second moment 1/12 ± 0.0037, each within four deviations.
-        assert!(mean.abs() < 0.058 && (square - 1.0 / 12.0).abs() < 0.015, "{mean} {square}");
+        assert!(
+            mean.abs() < 0.058 && (square - 1.0 / 12.0).abs() < 0.015,
+            "{mean} {square}"
+        );
     }
 
     /// The run ends where the loss does not fall, and the stage before is the result; the start counts as a stage.
@@ -371,21 +433,40 @@ mod tests {
         let mut at_the_start = 0;
         for seed in 0..200 {
             for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
-                let rules = IterationRules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
+                let rules = IterationRules {
+                    k: 4,
+                    iterations,
+                    seed,
+                    epsilon,
+                    gamma: 0.2,
+                };
                 let Ok(trace) = LloydTrace::new(PointSource::Held(&points), &rules) else {
                     panic!("enough points")
                 };
-                let losses: Vec<f64> = trace.stages.iter().map(|stage| stage.loss.value()).collect();
+                let losses: Vec<f64> = trace
+                    .stages
+                    .iter()
+                    .map(|stage| stage.loss.value())
+                    .collect();
                 let last = losses.len() - 1;
                 let falling = &losses[..if trace.stopped { last } else { losses.len() }];
                 assert!(falling.is_sorted_by(|a, b| a > b), "{losses:?}");
-                assert!(!trace.stopped || losses[last] >= losses[last - 1], "{losses:?}");
+                assert!(
+                    !trace.stopped || losses[last] >= losses[last - 1],
+                    "{losses:?}"
+                );
                 assert!(trace.stopped || last == iterations, "{losses:?}");
-                assert_eq!(trace.result().map(|stage| stage.loss.value()), falling.last().copied());
+                assert_eq!(
+                    trace.result().map(|stage| stage.loss.value()),
+                    falling.last().copied()
+                );
                 stopped += trace.stopped as usize;
                 at_the_start += (trace.stopped && last == 1) as usize;
             }
         }
-        assert!((1..400).contains(&stopped) && at_the_start > 0, "{stopped} {at_the_start}");
+        assert!(
+            (1..400).contains(&stopped) && at_the_start > 0,
+            "{stopped} {at_the_start}"
+        );
     }
 }

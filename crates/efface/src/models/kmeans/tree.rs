@@ -38,13 +38,19 @@ pub(super) struct ClusterTree {
 impl ClusterTree {
     pub(super) fn new(recipe: &KMeans, rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let (height, width) = recipe.shape();
-        let sizes: Vec<usize> = (0..=height).rev().map(|level| width.pow(level as u32)).collect();
+        let sizes: Vec<usize> = (0..=height)
+            .rev()
+            .map(|level| width.pow(level as u32))
+            .collect();
         let mut leaves = vec![Vec::new(); sizes[0]];
         for &id in ids {
             leaves[leaf(recipe.seed, id, sizes[0])].push(id);
         }
         leaves.iter_mut().for_each(|leaf| leaf.sort_unstable());
-        let levels = sizes.iter().map(|&size| vec![TreeNode::default(); size]).collect();
+        let levels = sizes
+            .iter()
+            .map(|&size| vec![TreeNode::default(); size])
+            .collect();
         let mut tree = Self { leaves, levels };
         tree.compute(recipe, rows, (0..sizes[0]).collect())?;
         Ok(tree)
@@ -72,7 +78,12 @@ impl ClusterTree {
     }
 
     /// Computes the named leaves and every node above them.
-    fn compute(&mut self, recipe: &KMeans, rows: &dyn RowStore, mut touched: BTreeSet<usize>) -> Result<()> {
+    fn compute(
+        &mut self,
+        recipe: &KMeans,
+        rows: &dyn RowStore,
+        mut touched: BTreeSet<usize>,
+    ) -> Result<()> {
         let (height, width) = recipe.shape();
         for level in 0..=height {
             for &at in &touched {
@@ -83,7 +94,8 @@ impl ClusterTree {
                     for child in at * width..(at + 1) * width {
                         let TreeNode { centers, masses } = &self.levels[level - 1][child];
                         for (cluster, mass) in masses.iter().enumerate() {
-                            let center = &centers[cluster * points.width..(cluster + 1) * points.width];
+                            let center =
+                                &centers[cluster * points.width..(cluster + 1) * points.width];
                             let id = (child * recipe.k + cluster) as u64;
                             points.push(id, center, *mass);
                         }
@@ -99,11 +111,18 @@ impl ClusterTree {
     }
 
     pub(super) fn centers(&self) -> &[f64] {
-        self.levels.last().and_then(|level| level.first()).map_or(&[], |root| &root.centers)
+        self.levels
+            .last()
+            .and_then(|level| level.first())
+            .map_or(&[], |root| &root.centers)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let nodes = self.levels.iter().flatten().map(|node| (node.centers.len() + node.masses.len()) * 8);
+        let nodes = self
+            .levels
+            .iter()
+            .flatten()
+            .map(|node| (node.centers.len() + node.masses.len()) * 8);
         nodes.sum::<usize>() + self.leaves.iter().map(|leaf| leaf.len() * 8).sum::<usize>()
     }
 
@@ -115,7 +134,11 @@ impl ClusterTree {
                 && nodes.iter().all(|node| {
                     node.masses.len() <= recipe.k
                         && node.centers.len() == node.masses.len() * width
-                        && node.centers.iter().chain(&node.masses).all(|x| x.is_finite())
+                        && node
+                            .centers
+                            .iter()
+                            .chain(&node.masses)
+                            .all(|x| x.is_finite())
                 })
         };
         self.levels.len() == height + 1
@@ -132,12 +155,20 @@ fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
 
 /// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.
 fn solve(recipe: &KMeans, points: &ClusterPoints, seed: u64, root: bool) -> Result<TreeNode> {
-    let rules = IterationRules { k: recipe.k, iterations: recipe.iterations, seed, epsilon: 0.0, gamma: 0.0 };
+    let rules = IterationRules {
+        k: recipe.k,
+        iterations: recipe.iterations,
+        seed,
+        epsilon: 0.0,
+        gamma: 0.0,
+    };
     match LloydTrace::new(PointSource::Held(points), &rules) {
-        Ok(trace) => Ok(trace.result().map_or_else(TreeNode::default, |stage| TreeNode {
-            centers: stage.centers.clone(),
-            masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
-        })),
+        Ok(trace) => Ok(trace
+            .result()
+            .map_or_else(TreeNode::default, |stage| TreeNode {
+                centers: stage.centers.clone(),
+                masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
+            })),
         // The run was asked to stop, so its result is not used.
         Err(_) if points.is_stopped() => Ok(TreeNode::default()),
         Err(RunFault::Unread(error)) => Err(error),

@@ -15,7 +15,8 @@ impl RequestWork<'_> {
     /// Brings the gradient to the new rows, at the old parameters: it is the one that is known with the rows of the request taken out or in, and
     /// the rows are surveyed, which takes a small part of a pass.
     pub(super) fn prepare_bare(&mut self) -> Result<()> {
-        let facts = (self.new.is_none() && self.before.unseen.is_empty()).then(|| self.facts_left());
+        let facts =
+            (self.new.is_none() && self.before.unseen.is_empty()).then(|| self.facts_left());
         let (facts, unseen, is_slow) = self.over_rows(|model, sample| {
             let is_slow = !sample.is_thin(model.frame())
                 && sample.shape.members < model.theta.nrows() * model.theta.ncols();
@@ -34,11 +35,19 @@ impl RequestWork<'_> {
         for &j in self.before.unseen.iter() {
             let slope = self.before.extra.slope_of(j, &self.before.theta);
             let leftover = &mut self.next.ledger.leftover;
-            slope.into_iter().enumerate().for_each(|(c, slope)| leftover[(j, c)] = slope);
+            slope
+                .into_iter()
+                .enumerate()
+                .for_each(|(c, slope)| leftover[(j, c)] = slope);
         }
-        self.next.facts = RowFacts { inverse_norm: f64::INFINITY, ..facts };
+        self.next.facts = RowFacts {
+            inverse_norm: f64::INFINITY,
+            ..facts
+        };
         self.next.unseen = Arc::new(unseen);
-        let change = self.movers.gradient(&self.movers.pulls(self.before.frame(), &self.movers.scores));
+        let change = self
+            .movers
+            .gradient(&self.movers.pulls(self.before.frame(), &self.movers.scores));
         let ledger = &mut self.next.ledger;
         ledger.leftover += change;
         ledger.profile = f64::INFINITY;
@@ -81,7 +90,11 @@ impl RequestWork<'_> {
     /// is not possible.
     fn glance(&mut self, direction: &Mat<f64>) -> bool {
         let next = &self.next;
-        let Some(table) = next.aids.table.as_ref().filter(|_| self.profiles && next.standing.is_none())
+        let Some(table) = next
+            .aids
+            .table
+            .as_ref()
+            .filter(|_| self.profiles && next.standing.is_none())
         else {
             return false;
         };
@@ -89,7 +102,10 @@ impl RequestWork<'_> {
         let theta = &next.theta - shaped(direction, width);
         let change = table.slope_change(next.frame(), &next.theta, &theta);
         let mut slope = flat(&(&next.ledger.leftover + change));
-        next.extra.times(flat(&(&theta - &next.theta)).col_as_slice(0), slope.col_as_slice_mut(0));
+        next.extra.times(
+            flat(&(&theta - &next.theta)).col_as_slice(0),
+            slope.col_as_slice_mut(0),
+        );
         let slope = shaped(&slope, width);
         if !norm(&slope).is_finite() {
             return false;

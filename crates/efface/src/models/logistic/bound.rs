@@ -131,9 +131,21 @@ pub(crate) struct RowFacts {
 
 impl RowFacts {
     pub(crate) fn of(survey: &RowSurvey) -> Self {
-        let RowSurvey { reach, weight, trace, .. } = *survey;
+        let RowSurvey {
+            reach,
+            weight,
+            trace,
+            ..
+        } = *survey;
         let rows: u64 = survey.class_rows.iter().sum();
-        Self { reach, weight, trace, scale: weight / rows.max(1) as f64, rows, inverse_norm: f64::INFINITY }
+        Self {
+            reach,
+            weight,
+            trace,
+            scale: weight / rows.max(1) as f64,
+            rows,
+            inverse_norm: f64::INFINITY,
+        }
     }
 }
 
@@ -182,7 +194,9 @@ impl BoundLedger {
 
     /// Takes note that a step did not lead as far from the anchor as the sum of all steps says.
     pub(crate) fn shorten_way(&mut self, step: &WayStep) {
-        let Some(anchor) = &mut self.anchor else { return };
+        let Some(anchor) = &mut self.anchor else {
+            return;
+        };
         let size = anchor.local_square + step.local_square;
         // A little for the rounding of the three terms.
         let square = anchor.local_square + 2.0 * step.product + step.local_square + 1e-9 * size;
@@ -220,15 +234,25 @@ impl BoundLedger {
     }
 
     /// Fills in the local norms after a measurement, and hands over the solve that this took.
-    pub(crate) fn localise(&mut self, standing: &StandingHessian, par: faer::Par) -> SolvedGradient {
+    pub(crate) fn localise(
+        &mut self,
+        standing: &StandingHessian,
+        par: faer::Par,
+    ) -> SolvedGradient {
         let column = flat(&self.leftover);
         let mut solved = column.clone();
         standing.base.solve(&mut solved, par);
-        let CurvatureScales { inverse_norm, blur, .. } = standing.base.scales;
-        let square = dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0) * (1.0 + 2.0 * blur);
+        let CurvatureScales {
+            inverse_norm, blur, ..
+        } = standing.base.scales;
+        let square =
+            dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0) * (1.0 + 2.0 * blur);
         self.leftover_local = square.sqrt();
         self.unknown_local = self.unknown * inverse_norm.sqrt();
-        SolvedGradient { gradient: column, solved }
+        SolvedGradient {
+            gradient: column,
+            solved,
+        }
     }
 
     /// At least the fraction by which the Hessian is wrong: what rounding its inverse does, and what requests did, from
@@ -239,7 +263,13 @@ impl BoundLedger {
 
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
     /// `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that left can have made of ‖H⁻¹‖.
-    pub(crate) fn advance(&mut self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) {
+    pub(crate) fn advance(
+        &mut self,
+        step: &StepSize,
+        scales: &CurvatureScales,
+        joined: f64,
+        growth: f64,
+    ) {
         let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
         let drifted = self.drift * step.length;
         let blurred = scales.blur * step.local;
@@ -262,14 +292,23 @@ impl BoundLedger {
     /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a factor e^{M(m + st)} of
     /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
     /// wrong in Ĥ changes either norm by a factor of 1 − 2·wrong at most.
-    fn relative_error(&self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) -> f64 {
+    fn relative_error(
+        &self,
+        step: &StepSize,
+        scales: &CurvatureScales,
+        joined: f64,
+        growth: f64,
+    ) -> f64 {
         let slack = 1.0 - 2.0 * self.wrong(scales) * growth;
         if slack.is_nan() || slack <= 0.0 {
             return f64::INFINITY;
         }
         let turned = step.concordance * step.swing;
-        let above =
-            if turned < 1e-4 { 0.5 * turned + turned * turned } else { turned.exp_m1() / turned - 1.0 };
+        let above = if turned < 1e-4 {
+            0.5 * turned + turned * turned
+        } else {
+            turned.exp_m1() / turned - 1.0
+        };
         let old = (step.concordance * self.swung).exp_m1();
         let bent = old + above + old * above;
         let drifted = (self.drift * step.length.powi(2)).min(self.warp * step.local.powi(2));
@@ -298,7 +337,11 @@ pub(crate) struct StepSize {
 
 /// r ↦ −ln(1 − r)/r: the factor that a bound pays because the Hessian is known at one end of the way only.
 pub(crate) fn price(r: f64) -> f64 {
-    if r < 1e-8 { 1.0 + 0.5 * r + r * r } else { -(-r).ln_1p() / r }
+    if r < 1e-8 {
+        1.0 + 0.5 * r + r * r
+    } else {
+        -(-r).ln_1p() / r
+    }
 }
 
 impl LogisticModel {
@@ -309,7 +352,10 @@ impl LogisticModel {
         let penalty = 4.0 * self.extra.penalty.iter().copied().fold(0.0, f64::max);
         // Long sums are made of sums over stretches of rows, each of which can round.
         let length = 4.0 + (facts.rows as f64 / STRETCH as f64).sqrt();
-        [UNIT * length * (facts.weight * facts.trace).sqrt(), UNIT * (scores + penalty)]
+        [
+            UNIT * length * (facts.weight * facts.trace).sqrt(),
+            UNIT * (scores + penalty),
+        ]
     }
 
     /// The gradient norm that rounding can hide at these parameters.
@@ -340,14 +386,25 @@ impl LogisticModel {
         let (inverse_norm, local, reach) = match &self.standing {
             None => (self.facts.inverse_norm, f64::INFINITY, f64::INFINITY),
             Some(standing) => {
-                let CurvatureScales { inverse_norm: base, reach, .. } = standing.base.scales;
+                let CurvatureScales {
+                    inverse_norm: base,
+                    reach,
+                    ..
+                } = standing.base.scales;
                 let growth = standing.growth();
-                let newcomers = standing.pending.as_ref().map_or(0.0, |p| p.waiting().joining_reach());
+                let newcomers = standing
+                    .pending
+                    .as_ref()
+                    .map_or(0.0, |p| p.waiting().joining_reach());
                 let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
                 let slack = 1.0 - ledger.wrong(&standing.base.scales) * growth;
                 let factor = growth * (concordance * ledger.swung).exp() / slack;
                 if slack > 0.0 && factor.is_finite() {
-                    (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt())
+                    (
+                        base * factor,
+                        ledger.local(base) * factor.sqrt(),
+                        reach * factor.sqrt(),
+                    )
                 } else {
                     (f64::INFINITY, f64::INFINITY, f64::INFINITY)
                 }
@@ -355,14 +412,22 @@ impl LogisticModel {
         };
         let near = (gradient * inverse_norm).min(local * inverse_norm.sqrt());
         let reached = concordance * (self.facts.reach * near).min(reach * local);
-        let mut inside = if reached < 1.0 { near * price(reached) } else { f64::INFINITY };
+        let mut inside = if reached < 1.0 {
+            near * price(reached)
+        } else {
+            f64::INFINITY
+        };
         let least = self.extra.least();
         let mut convexity = 1.0 / inverse_norm;
         if least > 0.0 && (inside.is_nan() || inside > gradient / least) {
             (inside, convexity) = (gradient / least, least);
         }
         let size = norm(&self.theta);
-        let inside = if inside.is_nan() { f64::INFINITY } else { inside + 2.0 * UNIT * size };
+        let inside = if inside.is_nan() {
+            f64::INFINITY
+        } else {
+            inside + 2.0 * UNIT * size
+        };
         let mut absolute = inside * self.basis.stretch;
         if ledger.profile < absolute {
             absolute = ledger.profile;

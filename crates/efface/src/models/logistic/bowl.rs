@@ -47,9 +47,17 @@ impl RowObjective<'_> {
         match self.factor(&hessian, width, limits) {
             Ok(factor) => {
                 let passes = 1 + if limits.single { SINGLE_PASSES } else { 0 };
-                Ok(QuadraticBowl { hessian, factor, wrong: 0.0, passes })
+                Ok(QuadraticBowl {
+                    hessian,
+                    factor,
+                    wrong: 0.0,
+                    passes,
+                })
             }
-            Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),
+            Err(pivot) => Err(Error::Singular {
+                pivot: pivot % width,
+                width,
+            }),
         }
     }
 
@@ -69,7 +77,11 @@ impl RowObjective<'_> {
     /// Gives columns of which a sample has too little the curvature that they have in all rows, as far as other columns tell: with less of it,
     /// steps would go much too far along them.
     fn make_up_for_scarce_columns(&self, hessian: &mut Mat<f64>, stride: usize) -> Result<()> {
-        let RowObjective { sample, frame, extra } = self;
+        let RowObjective {
+            sample,
+            frame,
+            extra,
+        } = self;
         let width = frame.basis.width();
         // Σ w x² of every column, over all rows and over the sample.
         let squares = sample.total(frame.threads, (width, 2), |_, members| {
@@ -87,11 +99,14 @@ impl RowObjective<'_> {
         let known: f64 = squares.col_as_slice(1).iter().sum();
         for c in 0..frame.outputs {
             let own: f64 = (0..width)
-                .map(|j| hessian[(c * width + j, c * width + j)] - extra.bend_at(j, j, frame.outputs))
+                .map(|j| {
+                    hessian[(c * width + j, c * width + j)] - extra.bend_at(j, j, frame.outputs)
+                })
                 .sum();
             let bend = own / known;
             for j in (0..width).filter(|j| squares[(*j, 1)] < SCARCE * squares[(*j, 0)]) {
-                hessian[(c * width + j, c * width + j)] += bend * (squares[(j, 0)] - squares[(j, 1)]);
+                hessian[(c * width + j, c * width + j)] +=
+                    bend * (squares[(j, 0)] - squares[(j, 1)]);
             }
         }
         Ok(())
@@ -104,18 +119,35 @@ impl RowObjective<'_> {
         limits: TrainingLimits,
     ) -> std::result::Result<Cholesky, usize> {
         let penalty = &self.extra.penalty;
-        Cholesky::factor(hessian, |at| penalty[at % width] == 0.0, par(limits.threads))
+        Cholesky::factor(
+            hessian,
+            |at| penalty[at % width] == 0.0,
+            par(limits.threads),
+        )
     }
 
     /// The same by products in single precision, with what that made wrong, found by random vectors. None where it is too much.
-    fn single_bowl(&self, theta: &Mat<f64>, limits: TrainingLimits) -> Result<Option<QuadraticBowl>> {
+    fn single_bowl(
+        &self,
+        theta: &Mat<f64>,
+        limits: TrainingLimits,
+    ) -> Result<Option<QuadraticBowl>> {
         if !self.sample.is_held() || self.sample.is_thin(self.frame) {
             return Ok(None);
         }
-        let Some(hessian) = self.single_hessian(theta)? else { return Ok(None) };
-        let Ok(factor) = self.factor(&hessian, theta.nrows(), limits) else { return Ok(None) };
+        let Some(hessian) = self.single_hessian(theta)? else {
+            return Ok(None);
+        };
+        let Ok(factor) = self.factor(&hessian, theta.nrows(), limits) else {
+            return Ok(None);
+        };
         let wrong = self.rounded_away(theta, &hessian, &factor)?;
-        Ok((wrong <= MOST_ROUNDED).then_some(QuadraticBowl { hessian, factor, wrong, passes: SINGLE_PASSES }))
+        Ok((wrong <= MOST_ROUNDED).then_some(QuadraticBowl {
+            hessian,
+            factor,
+            wrong,
+            passes: SINGLE_PASSES,
+        }))
     }
 
     /// At least ‖H^-½(Ĥ − H)H^-½‖ for a Hessian Ĥ = LLᵀ that rounding has made: each of some random vectors v gives ‖L⁻¹(Ĥ − H)L⁻ᵀv‖,
@@ -140,11 +172,19 @@ impl RowObjective<'_> {
             );
             done?;
             let found = norm(&vector);
-            largest = if found.is_nan() { f64::INFINITY } else { largest.max(found) };
+            largest = if found.is_nan() {
+                f64::INFINITY
+            } else {
+                largest.max(found)
+            };
         }
         // From a fraction of Ĥ to one of H.
         let wrong = PROBE_SAFETY * largest;
-        Ok(if wrong < 1.0 { wrong / (1.0 - wrong) } else { f64::INFINITY })
+        Ok(if wrong < 1.0 {
+            wrong / (1.0 - wrong)
+        } else {
+            f64::INFINITY
+        })
     }
 }
 
@@ -172,7 +212,9 @@ mod tests {
             for column in mix.chunks_exact(8) {
                 features.push(crate::linalg::dot(column, &hidden) + 0.01 * normal());
             }
-            features.extend((0..width - 80).map(|level| f64::from(u8::from(level == k * 31 % 20)) * unit));
+            features.extend(
+                (0..width - 80).map(|level| f64::from(u8::from(level == k * 31 % 20)) * unit),
+            );
             // The later a class, the rarer.
             let class = ((hidden[0] + normal()).abs() * 1.5) as usize;
             targets.extend((0..classes).map(|c| f64::from(u8::from(c == class.min(classes - 1)))));
@@ -192,7 +234,9 @@ mod tests {
                 let at = (i.max(j), i.min(j));
                 truth[at] - found[at]
             });
-            operator_norm(total, &[], 5, |v| factor.sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq))
+            operator_norm(total, &[], 5, |v| {
+                factor.sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq)
+            })
         };
         let (rough, truth) = model
             .over_all_rows(fitted.rows(), |sample| {
@@ -210,14 +254,20 @@ mod tests {
         );
         let said = model.ledger.warp;
         let found = fraction(&base.hessian, &truth, &base.factor);
-        assert!(said > 0.0 && said < 3e-3 && found <= said, "{found:e} of {said:e}");
+        assert!(
+            said > 0.0 && said < 3e-3 && found <= said,
+            "{found:e} of {said:e}"
+        );
         for k in 0..2 {
             let evidence = fitted.forget(&Auto::default(), &[RowId(k * 11)]).unwrap();
             let fresh = recipe.fit_store(fitted.rows()).unwrap();
             let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
             let intercepts: f64 = b.iter().zip(&d).map(|(b, d)| (b - d).powi(2)).sum();
             let found = norm(&(a - c)).hypot(intercepts.sqrt());
-            assert!(found <= evidence.bound && evidence.relative_bound <= 3e-4, "{found:e}");
+            assert!(
+                found <= evidence.bound && evidence.relative_bound <= 3e-4,
+                "{found:e}"
+            );
         }
     }
 

@@ -84,14 +84,24 @@ impl LogisticModel {
     ) -> Result<CheckedRequest<'a>> {
         self.check_request(store, gone)?;
         if self.settings.is_private() {
-            let instead =
-                if super::private::descends(&self.settings) { "descent_to_delete" } else { "certified" };
+            let instead = if super::private::descends(&self.settings) {
+                "descent_to_delete"
+            } else {
+                "certified"
+            };
             return Err(Error::Unsupported {
                 method,
-                reason: format!("it keeps no account of this model's noise; use {instead}, or retrain"),
+                reason: format!(
+                    "it keeps no account of this model's noise; use {instead}, or retrain"
+                ),
             });
         }
-        Ok(CheckedRequest { method, model: self, store, gone })
+        Ok(CheckedRequest {
+            method,
+            model: self,
+            store,
+            gone,
+        })
     }
 }
 
@@ -102,9 +112,17 @@ impl CheckedRequest<'_> {
         work: impl FnOnce(&mut RequestWork<'_>) -> Result<()>,
         claim: Claim,
     ) -> Result<Outcome<LogisticModel>> {
-        let Self { method, model, store, gone } = self;
+        let Self {
+            method,
+            model,
+            store,
+            gone,
+        } = self;
         if gone.is_empty() {
-            return Ok(Outcome { model: model.clone(), evidence: model.evidence(method, claim) });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence: model.evidence(method, claim),
+            });
         }
         let mut at_work = RequestWork::new(model, store, gone, None)?;
         at_work.clears = claim != Claim::Approximate;
@@ -131,7 +149,14 @@ impl<'a> RequestWork<'a> {
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
-        let mut written = vec![0.0; if before.basis.is_unshifted() { 0 } else { before.basis.width() }];
+        let mut written = vec![
+            0.0;
+            if before.basis.is_unshifted() {
+                0
+            } else {
+                before.basis.width()
+            }
+        ];
         let mut holds = |row: RowRef<'_>| {
             let mut square = 0.0;
             if written.is_empty() {
@@ -141,16 +166,23 @@ impl<'a> RequestWork<'a> {
                 before.basis.write(row, 1.0, &mut written);
                 square = dot(&written, &written);
             }
-            if square.is_finite() { Ok(()) } else { Err(Error::Overflow) }
-        };
-        store.visit(gone, &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {
-            Ok(member) => {
-                movers.push(frame, &member, -1.0);
-                let counts = (member.weight > 0.0) as u64;
-                class_rows[member.class] = class_rows[member.class].saturating_sub(counts);
+            if square.is_finite() {
+                Ok(())
+            } else {
+                Err(Error::Overflow)
             }
-            Err(error) => fault = Err(error),
-        })?;
+        };
+        store.visit(
+            gone,
+            &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {
+                Ok(member) => {
+                    movers.push(frame, &member, -1.0);
+                    let counts = (member.weight > 0.0) as u64;
+                    class_rows[member.class] = class_rows[member.class].saturating_sub(counts);
+                }
+                Err(error) => fault = Err(error),
+            },
+        )?;
         fault?;
         for row in new.into_iter().flat_map(|new| new.iter()) {
             holds(row.features)?;
@@ -164,7 +196,11 @@ impl<'a> RequestWork<'a> {
         // A run of gradient descent over other rows is of no use, and would keep what is to go.
         next.path = None;
         // Rows that join are in no table.
-        next.aids.table = next.aids.table.filter(|_| new.is_none()).map(|table| table.without(gone));
+        next.aids.table = next
+            .aids
+            .table
+            .filter(|_| new.is_none())
+            .map(|table| table.without(gone));
         next.rows = store.len() + total - 2 * gone.len();
         next.class_rows = class_rows;
         let leaving = super::private::fingerprint(gone.iter().copied());
@@ -172,7 +208,10 @@ impl<'a> RequestWork<'a> {
         next.row_set = next.row_set.wrapping_sub(leaving).wrapping_add(joining);
         if !gone.is_empty() && new.is_some() {
             // An amended row keeps its id and has other content, so the set of rows counts as another one.
-            next.row_set = next.row_set.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+            next.row_set = next
+                .row_set
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .wrapping_add(1);
         }
         let mut work = Self {
             before,
@@ -211,13 +250,19 @@ impl<'a> RequestWork<'a> {
         // A row that joins may have a column that none had: from here on its pull counts.
         for j in standing.unsupported() {
             let slope = self.before.extra.slope_of(j, &self.before.theta);
-            slope.into_iter().enumerate().for_each(|(c, slope)| ledger.leftover[(j, c)] = slope);
+            slope
+                .into_iter()
+                .enumerate()
+                .for_each(|(c, slope)| ledger.leftover[(j, c)] = slope);
         }
         ledger.profile = f64::INFINITY;
         if let Some(anchor) = &mut ledger.anchor {
             // Rows that join were not seen there.
             anchor.seen = anchor.seen.take().filter(|_| self.new.is_none());
-            anchor.seen.iter_mut().for_each(|seen| seen.lose(frame, &self.movers));
+            anchor
+                .seen
+                .iter_mut()
+                .for_each(|seen| seen.lose(frame, &self.movers));
         }
         let known = standing.known_solution(&flat(&ledger.leftover));
         let pulls = self.movers.pulls(frame, &self.movers.scores);
@@ -252,20 +297,36 @@ impl<'a> RequestWork<'a> {
                 let solved = solved.map(|solved| Arc::new(SolvedGradient { gradient, solved }));
                 // How far a row that joins would have moved is not known by the moves of the others.
                 let by_norm = drift * standing.base.scales.inverse_norm;
-                let by_leverage =
-                    if self.movers.all_leave() { turned * pending.newest } else { f64::INFINITY };
-                self.next.ledger.warp += if drift == 0.0 { 0.0 } else { by_norm.min(by_leverage) };
+                let by_leverage = if self.movers.all_leave() {
+                    turned * pending.newest
+                } else {
+                    f64::INFINITY
+                };
+                self.next.ledger.warp += if drift == 0.0 {
+                    0.0
+                } else {
+                    by_norm.min(by_leverage)
+                };
                 self.leverage = Some(pending.core.leverage);
                 self.condition = Some(pending.core.condition);
                 let pending = Some(Arc::new(pending));
-                self.next.standing = Some(StandingHessian { base: standing.base, pending, solved });
+                self.next.standing = Some(StandingHessian {
+                    base: standing.base,
+                    pending,
+                    solved,
+                });
                 self.note_dead();
                 return Ok(());
             }
             Err(waiting) => waiting,
         };
-        match standing.base.settled(&waiting, None, &self.before.extra, frame) {
-            Ok(SettlingCurvature { curvature, growth, .. }) => {
+        match standing
+            .base
+            .settled(&waiting, None, &self.before.extra, frame)
+        {
+            Ok(SettlingCurvature {
+                curvature, growth, ..
+            }) => {
                 self.next.standing = Some(StandingHessian::new(curvature));
                 let ledger = &mut self.next.ledger;
                 ledger.lose_local_way();
@@ -290,8 +351,12 @@ impl<'a> RequestWork<'a> {
         let trained = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
             let factor = standing.base.factor.clone();
-            let limits = super::train::TrainingLimits { keep: false, ..limits };
-            let trained = super::train::train(&objective, model.theta.clone(), Some(factor), limits)?;
+            let limits = super::train::TrainingLimits {
+                keep: false,
+                ..limits
+            };
+            let trained =
+                super::train::train(&objective, model.theta.clone(), Some(factor), limits)?;
             Ok((trained.place, trained.iterations, trained.passes))
         });
         let (place, iterations, passes) = match trained {
@@ -307,7 +372,11 @@ impl<'a> RequestWork<'a> {
         let next = &self.next;
         let stale = next.settings.link.concordance() * next.ledger.swung;
         let wrong = next.ledger.wrong(&standing.base.scales) * standing.growth();
-        if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
+        if stale > STALE || wrong > STALE {
+            self.refresh()
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes over parameters, whatever they come from, and notes how far they are from where the Hessian was made.
@@ -359,7 +428,11 @@ impl<'a> RequestWork<'a> {
         let outputs = fresh.outputs();
         fresh.noise_rows = fresh.row_set;
         let gauge = fresh.extra.gauge.clone();
-        fresh.extra = Arc::new(fresh.settings.extra(&basis, gauge, outputs, fresh.noise_rows));
+        fresh.extra = Arc::new(
+            fresh
+                .settings
+                .extra(&basis, gauge, outputs, fresh.noise_rows),
+        );
         let (next, iterations, passes) = match self.over_rows(|_, sample| fresh.trained(sample)) {
             Err(Error::NotTrained { .. } | Error::Singular { .. }) => return self.start_over(),
             other => other?,
@@ -385,7 +458,9 @@ impl<'a> RequestWork<'a> {
                 let mut aids = std::mem::take(&mut self.next.aids);
                 let made = aids.guide.is_none();
                 let (step, products) = self.over_rows(|model, sample| {
-                    model.objective(sample).solve(&model.theta, &rhs, accuracy, &mut aids)
+                    model
+                        .objective(sample)
+                        .solve(&model.theta, &rhs, accuracy, &mut aids)
                 })?;
                 let row_set = self.next.row_set;
                 if made {
@@ -454,7 +529,11 @@ impl<'a> RequestWork<'a> {
         let width = self.next.theta.nrows();
         let Some(standing) = self.next.standing.clone() else {
             self.next.theta += shaped(&direction, width);
-            return if self.profiles { self.measure_profiled() } else { self.measure() };
+            return if self.profiles {
+                self.measure_profiled()
+            } else {
+                self.measure()
+            };
         };
         // No row that is left sees a move along a column that it does not have, nor does the gradient of the others.
         let mut seen = shaped(&direction, width);
@@ -463,11 +542,21 @@ impl<'a> RequestWork<'a> {
         let base = &standing.base;
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
         // H·Δ of a Newton step is known: the gradient, up to the sign.
-        let product =
-            if solved { flat(&self.next.ledger.leftover) * faer::Scale(-1.0) } else { standing.times(&seen) };
-        let StepWay { length, swing, local } = self.way(&standing, &seen, &product);
+        let product = if solved {
+            flat(&self.next.ledger.leftover) * faer::Scale(-1.0)
+        } else {
+            standing.times(&seen)
+        };
+        let StepWay {
+            length,
+            swing,
+            local,
+        } = self.way(&standing, &seen, &product);
         self.last_swing = swing;
-        let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
+        let trouble = standing
+            .pending
+            .as_ref()
+            .map_or(1.0, |pending| 1.0 + pending.core.norm);
         let size = StepSize {
             lipschitz: self.next.settings.link.lipschitz(),
             concordance: self.next.settings.link.concordance(),
@@ -492,7 +581,12 @@ impl<'a> RequestWork<'a> {
             ledger.leftover += shaped(&product, width);
             super::dead::leave_out(&mut ledger.leftover, &standing.unsupported());
         }
-        ledger.advance(&size, &base.scales, waiting.map_or(0.0, WaitingRows::joined), standing.growth());
+        ledger.advance(
+            &size,
+            &base.scales,
+            waiting.map_or(0.0, WaitingRows::joined),
+            standing.growth(),
+        );
         if !solved {
             // Only to the norm: the local one is worth a solve here.
             let unknown = ledger.unknown;
@@ -515,7 +609,9 @@ impl<'a> RequestWork<'a> {
         step: &Mat<f64>,
         product: &Mat<f64>,
     ) {
-        let Some(anchor) = &self.next.ledger.anchor else { return };
+        let Some(anchor) = &self.next.ledger.anchor else {
+            return;
+        };
         let mut way = anchor.way_to(begin);
         super::dead::leave_out(&mut way, &standing.unsupported());
         let way = flat(&way);
@@ -552,10 +648,14 @@ impl<'a> RequestWork<'a> {
         let scales = &standing.base.scales;
         // Rows that joined since have their reach bounded by way of the plain norm.
         let newcomers = waiting.map_or(0.0, WaitingRows::joining_reach);
-        let newcomers =
-            newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
+        let newcomers = newcomers
+            * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
         let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
-        StepWay { length, swing, local }
+        StepWay {
+            length,
+            swing,
+            local,
+        }
     }
 
     /// At least the norm of the gradient, as it stands.
@@ -569,8 +669,23 @@ impl<'a> RequestWork<'a> {
     }
 
     pub(crate) fn finish(mut self, method: &str, claim: Claim) -> Outcome<LogisticModel> {
-        let cleared = if self.clears { self.next.clear_dead_columns() } else { None };
-        let Self { next, gone, new, read, steps, refreshed, leverage, condition, before, .. } = self;
+        let cleared = if self.clears {
+            self.next.clear_dead_columns()
+        } else {
+            None
+        };
+        let Self {
+            next,
+            gone,
+            new,
+            read,
+            steps,
+            refreshed,
+            leverage,
+            condition,
+            before,
+            ..
+        } = self;
         let mut evidence: Evidence = next.evidence(method, claim);
         (evidence.forgotten, evidence.learned) = (gone.len(), new.map_or(0, |new| new.len()));
         evidence.rows_read = read;
@@ -582,6 +697,9 @@ impl<'a> RequestWork<'a> {
         if refreshed {
             evidence.precomputed.clear();
         }
-        Outcome { model: next, evidence }
+        Outcome {
+            model: next,
+            evidence,
+        }
     }
 }

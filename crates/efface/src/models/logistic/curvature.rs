@@ -15,7 +15,8 @@ use super::sample::RowSample;
 use super::waiting_rows::{WaitingRows, scaled};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Cholesky, SingleSymmetric, UNIT, add_scaled, dot, multiply, multiply_lower, norm, operator_norm, par,
+    Cholesky, SingleSymmetric, UNIT, add_scaled, dot, multiply, multiply_lower, norm,
+    operator_norm, par,
 };
 use crate::models::ridge::change::{ChangeCore, norm_of_symmetric};
 
@@ -121,7 +122,9 @@ impl HessianCurvature {
         sample: &RowSample<'_>,
         frame: PassFrame<'_>,
     ) -> Result<Self> {
-        let QuadraticBowl { hessian, factor, .. } = bowl;
+        let QuadraticBowl {
+            hessian, factor, ..
+        } = bowl;
         let outputs = frame.outputs;
         let parameters = hessian.nrows();
         let threads = par(frame.threads);
@@ -134,7 +137,13 @@ impl HessianCurvature {
             reach: f64::INFINITY,
             blur: 0.0,
         };
-        let mut curvature = Self { hessian, factor, inverse: None, survey, scales };
+        let mut curvature = Self {
+            hessian,
+            factor,
+            inverse: None,
+            survey,
+            scales,
+        };
         curvature.measure(extra, outputs, threads);
         if outputs > 1 {
             curvature.scales.reach = curvature.shared_reach(extra, sample, frame)?;
@@ -150,15 +159,30 @@ impl HessianCurvature {
 
     /// The largest ‖x‖ in the norm of H⁻¹, whatever the class. With π the largest eigenvalue of H⁻¹(I ⊗ G), H is at least
     /// I ⊗ G/π, and at least the penalty Λ; hence at least I ⊗ M, M = (1 − s)·G/π + s·Λ, which is a matrix of one class.
-    fn shared_reach(&self, extra: &Extra, sample: &RowSample<'_>, frame: PassFrame<'_>) -> Result<f64> {
+    fn shared_reach(
+        &self,
+        extra: &Extra,
+        sample: &RowSample<'_>,
+        frame: PassFrame<'_>,
+    ) -> Result<f64> {
         let width = self.survey.support.len();
         let share = (1.0 - PENALTY_SHARE) / self.scales.pull;
         let least = Mat::from_fn(width, width, |i, j| {
-            let own = if i == j { PENALTY_SHARE * extra.penalty[j] } else { 0.0 };
+            let own = if i == j {
+                PENALTY_SHARE * extra.penalty[j]
+            } else {
+                0.0
+            };
             share * self.survey.gram[(i, j)] + own
         });
         match Cholesky::factor(&least, |j| extra.penalty[j] == 0.0, par(frame.threads)) {
-            Ok(factor) => sample.local_reach(PassFrame { outputs: 1, ..frame }, &factor),
+            Ok(factor) => sample.local_reach(
+                PassFrame {
+                    outputs: 1,
+                    ..frame
+                },
+                &factor,
+            ),
             Err(_) => Ok(f64::INFINITY),
         }
     }
@@ -257,11 +281,18 @@ impl HessianCurvature {
     pub(crate) fn measure(&mut self, extra: &Extra, outputs: usize, par: Par) {
         let width = self.survey.support.len();
         let total = width * outputs;
-        let apart: Vec<usize> = (0..total).filter(|at| self.survey.support[at % width] == 0).collect();
+        let apart: Vec<usize> = (0..total)
+            .filter(|at| self.survey.support[at % width] == 0)
+            .collect();
         let seed = total as u64;
-        let inverse_norm = operator_norm(total, &apart, seed, |v| self.factor.solve(v.as_mut(), par));
+        let inverse_norm =
+            operator_norm(total, &apart, seed, |v| self.factor.solve(v.as_mut(), par));
         let least = extra.least();
-        let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
+        let inverse_norm = if least > 0.0 {
+            inverse_norm.min(1.0 / least)
+        } else {
+            inverse_norm
+        };
         let trace = self.survey.trace;
         let mut pull = trace * inverse_norm;
         let mut gram_norm = trace;
@@ -269,7 +300,9 @@ impl HessianCurvature {
             pull = operator_norm(total, &apart, seed + 1, |v| {
                 self.factor.sandwich(v, |v| *v = self.gram_times(v), par);
             });
-            let columns: Vec<usize> = (0..width).filter(|j| self.survey.support[*j] == 0).collect();
+            let columns: Vec<usize> = (0..width)
+                .filter(|j| self.survey.support[*j] == 0)
+                .collect();
             let found = operator_norm(width, &columns, seed + 2, |v| *v = self.gram_times(v));
             gram_norm = found.min(trace);
         }
@@ -281,8 +314,14 @@ impl HessianCurvature {
             }
             square.sqrt()
         };
-        self.scales =
-            CurvatureScales { inverse_norm, measured: inverse_norm, pull, gram_norm, size, ..self.scales };
+        self.scales = CurvatureScales {
+            inverse_norm,
+            measured: inverse_norm,
+            pull,
+            gram_norm,
+            size,
+            ..self.scales
+        };
     }
 
     /// G times one long column, class by class.
@@ -336,12 +375,20 @@ impl HessianCurvature {
         let width = self.survey.support.len();
         let gone = waiting.unsupported(&self.survey.support);
         let survey = waiting.applied(&self.survey, &gone, par);
-        let apart: Vec<usize> =
-            (0..width * outputs).filter(|at| gone.binary_search(&(at % width)).is_ok()).collect();
+        let apart: Vec<usize> = (0..width * outputs)
+            .filter(|at| gone.binary_search(&(at % width)).is_ok())
+            .collect();
         let mut hessian = self.hessian.clone();
         let root = waiting.columns(0);
         let signed = scaled(&root, &waiting.signs);
-        multiply_lower(hessian.as_mut(), Accum::Add, signed.as_ref(), root.transpose(), 1.0, par);
+        multiply_lower(
+            hessian.as_mut(),
+            Accum::Add,
+            signed.as_ref(),
+            root.transpose(),
+            1.0,
+            par,
+        );
         clear_columns(&mut hessian, &apart, extra);
         // A rank-m update costs m·p² and a new factor p³/3, but the first goes column by column and the second by matrix products, which
         // are 3 to 8 times as fast.
@@ -356,7 +403,10 @@ impl HessianCurvature {
         let factor = match updated {
             Some(factor) => factor,
             None => Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, par)
-                .map_err(|pivot| Error::Singular { pivot: pivot % width, width })?,
+                .map_err(|pivot| Error::Singular {
+                    pivot: pivot % width,
+                    width,
+                })?,
         };
         let joined = waiting.joined();
         let growth = match solved {
@@ -364,7 +414,11 @@ impl HessianCurvature {
             Some(solved) => {
                 let blur = self.scales.blur;
                 let blunt = solved.growth() * (1.0 + 2.0 * blur);
-                if blunt * blur < 1.0 { blunt / (1.0 - blunt * blur) } else { f64::INFINITY }
+                if blunt * blur < 1.0 {
+                    blunt / (1.0 - blunt * blur)
+                } else {
+                    f64::INFINITY
+                }
             }
             None => {
                 // H ≤ growth·H′: the largest eigenvalue of H′⁻¹H, over the parameters that are still coupled to others.
@@ -377,11 +431,18 @@ impl HessianCurvature {
         };
         let mut scales = self.scales;
         scales.inverse_norm *= growth;
-        let newcomers = waiting.joining_reach() * (outputs as f64 * self.scales.inverse_norm).sqrt();
+        let newcomers =
+            waiting.joining_reach() * (outputs as f64 * self.scales.inverse_norm).sqrt();
         scales.reach = scales.reach.max(newcomers) * growth.sqrt();
         scales.pull = (scales.pull + joined * self.scales.inverse_norm) * growth;
         scales.gram_norm += joined;
-        let mut settled = Self { hessian, factor, inverse: None, survey, scales };
+        let mut settled = Self {
+            hessian,
+            factor,
+            inverse: None,
+            survey,
+            scales,
+        };
         settled.scales.blur = 0.0;
         let is_known = solved.is_some() && apart.is_empty() && joined == 0.0;
         if !is_known || scales.inverse_norm > 2.0 * scales.measured {
@@ -395,7 +456,11 @@ impl HessianCurvature {
                 settled.invert(extra, bend, par);
             }
         }
-        Ok(SettlingCurvature { curvature: settled, refactored, growth })
+        Ok(SettlingCurvature {
+            curvature: settled,
+            refactored,
+            growth,
+        })
     }
 
     pub(crate) fn bytes(&self) -> Vec<(&'static str, usize)> {
@@ -404,7 +469,11 @@ impl HessianCurvature {
             ("Hessian and its factor", 2 * square(&self.hessian)),
             ("Gram matrix", square(&self.survey.gram)),
         ];
-        parts.extend(self.inverse.as_ref().map(|inverse| ("inverse of the Hessian", inverse.bytes())));
+        parts.extend(
+            self.inverse
+                .as_ref()
+                .map(|inverse| ("inverse of the Hessian", inverse.bytes())),
+        );
         parts
     }
 }
@@ -425,15 +494,31 @@ impl LowRank {
         let mut lines = Mat::zeros(count, waiting.rank());
         for line in 0..count {
             let along = waiting.along(fresh.col_as_slice(line));
-            along.into_iter().enumerate().for_each(|(at, entry)| lines[(line, at)] = entry);
+            along
+                .into_iter()
+                .enumerate()
+                .for_each(|(at, entry)| lines[(line, at)] = entry);
         }
         let own = waiting.rank() - count;
         let newest = norm_of_symmetric(&lines.as_ref().subcols(own, count).to_owned());
-        let core = ChangeCore::extended(before.map(|before| &before.core), &lines, &waiting.signs, par);
+        let core = ChangeCore::extended(
+            before.map(|before| &before.core),
+            &lines,
+            &waiting.signs,
+            par,
+        );
         let mut z = before.map_or(Vec::new(), |before| before.z.clone());
         z.push(Arc::new(fresh));
         match core {
-            Some(core) => Ok((Self { waiting, z, core, newest }, pulled)),
+            Some(core) => Ok((
+                Self {
+                    waiting,
+                    z,
+                    core,
+                    newest,
+                },
+                pulled,
+            )),
             None => Err(Box::new(waiting)),
         }
     }
@@ -448,7 +533,9 @@ impl LowRank {
         let mut all = Mat::zeros(height, self.waiting.rank());
         let mut at = 0;
         for z in &self.z {
-            all.as_mut().subcols_mut(at, z.ncols()).copy_from(z.as_ref());
+            all.as_mut()
+                .subcols_mut(at, z.ncols())
+                .copy_from(z.as_ref());
             at += z.ncols();
         }
         all
@@ -457,18 +544,32 @@ impl LowRank {
     /// `solved −= Z (S + UᵀZ)⁻¹ Uᵀ solved`, of one column: from H⁻¹·rhs without these rows' change to the one with it.
     fn correct(&self, solved: &mut Mat<f64>) {
         let along = self.waiting.along(solved.col_as_slice(0));
-        let along = self.core.times(&Mat::from_fn(along.len(), 1, |at, _| along[at]));
+        let along = self
+            .core
+            .times(&Mat::from_fn(along.len(), 1, |at, _| along[at]));
         let mut at = 0;
         for z in &self.z {
             let own = along.as_ref().subrows(at, z.ncols());
-            multiply(solved.as_mut(), Accum::Add, z.as_ref().as_ref(), own, -1.0, Par::Seq);
+            multiply(
+                solved.as_mut(),
+                Accum::Add,
+                z.as_ref().as_ref(),
+                own,
+                -1.0,
+                Par::Seq,
+            );
             at += z.ncols();
         }
     }
 
     /// An upper bound on how much ‖H⁻¹‖ grows, as a factor.
     pub(crate) fn growth(&self) -> f64 {
-        let leaving = self.waiting.signs.iter().filter(|sign| **sign < 0.0).count();
+        let leaving = self
+            .waiting
+            .signs
+            .iter()
+            .filter(|sign| **sign < 0.0)
+            .count();
         match leaving {
             0 => 1.0,
             all if all == self.waiting.signs.len() => self.core.norm.max(1.0),
@@ -496,7 +597,11 @@ pub(crate) struct SolvedGradient {
 impl StandingHessian {
     /// A Hessian with nothing waiting.
     pub(crate) fn new(base: HessianCurvature) -> Self {
-        Self { base: Arc::new(base), pending: None, solved: None }
+        Self {
+            base: Arc::new(base),
+            pending: None,
+            solved: None,
+        }
     }
 
     /// H⁻¹ times this gradient, H being the Hessian without the rows that wait, where that is known.
@@ -504,7 +609,10 @@ impl StandingHessian {
         if norm(gradient) == 0.0 {
             return Some(gradient.clone());
         }
-        let known = self.solved.as_ref().filter(|known| known.gradient == *gradient)?;
+        let known = self
+            .solved
+            .as_ref()
+            .filter(|known| known.gradient == *gradient)?;
         Some(known.solved.clone())
     }
 
@@ -529,14 +637,19 @@ impl StandingHessian {
         if let Some(pending) = &self.pending {
             let waiting = &pending.waiting;
             let mut along = waiting.along(v.col_as_slice(0));
-            along.iter_mut().zip(&waiting.signs).for_each(|(along, sign)| *along *= sign);
+            along
+                .iter_mut()
+                .zip(&waiting.signs)
+                .for_each(|(along, sign)| *along *= sign);
             waiting.add_to(&along, product.col_as_slice_mut(0));
         }
         product
     }
 
     pub(crate) fn growth(&self) -> f64 {
-        self.pending.as_ref().map_or(1.0, |pending| pending.growth())
+        self.pending
+            .as_ref()
+            .map_or(1.0, |pending| pending.growth())
     }
 
     /// Columns that no row has, ascending.

@@ -33,8 +33,15 @@ impl LogisticModel {
             weights.row_mut(j).copy_from(self.theta.row(j));
             held += (0..self.theta.ncols()).any(|c| self.theta[(j, c)] != 0.0) as usize;
         }
-        let norm = if held > 0 { self.basis.caller_norm(&weights) } else { 0.0 };
-        ClearedColumns { columns: held, norm }
+        let norm = if held > 0 {
+            self.basis.caller_norm(&weights)
+        } else {
+            0.0
+        };
+        ClearedColumns {
+            columns: held,
+            norm,
+        }
     }
 
     /// Sets the weights of these columns to 0.
@@ -57,7 +64,9 @@ impl Outcome<LogisticModel> {
     /// Sets the weights of columns that no retained row has to 0, and says so in the evidence. For the outcome of an
     /// approximate method; the others have done it.
     pub fn clear_dead_columns(&mut self) {
-        let Some(cleared) = self.model.clear_dead_columns() else { return };
+        let Some(cleared) = self.model.clear_dead_columns() else {
+            return;
+        };
         let evidence = &mut self.evidence;
         evidence.cleared = Some(cleared);
         let now = self.model.evidence(&evidence.method, evidence.promise);
@@ -83,7 +92,10 @@ impl RequestWork<'_> {
         let mut gradient = self.next.ledger.leftover.clone();
         for &j in columns {
             let slope = self.next.extra.slope_of(j, &self.next.theta);
-            slope.into_iter().enumerate().for_each(|(c, slope)| gradient[(j, c)] = slope);
+            slope
+                .into_iter()
+                .enumerate()
+                .for_each(|(c, slope)| gradient[(j, c)] = slope);
         }
         gradient
     }

@@ -86,13 +86,30 @@ impl DescentGuide {
             && let Some(factor) = objective.sampled_factor(&place.theta, stride, *limits)?
         {
             // The other one is over all rows, for their columns.
-            return Ok(Self { passes: 2, ..Self::by(factor, stride, mark) });
+            return Ok(Self {
+                passes: 2,
+                ..Self::by(factor, stride, mark)
+            });
         }
-        let QuadraticBowl { hessian, factor, wrong, passes } = objective.bowl(&place.theta, *limits)?;
+        let QuadraticBowl {
+            hessian,
+            factor,
+            wrong,
+            passes,
+        } = objective.bowl(&place.theta, *limits)?;
         // What single precision would take from these rows it would take again.
         limits.single &= wrong > 0.0;
-        let whole = limits.keep.then(|| WholeHessian { hessian, wrong, at: place.theta.clone() });
-        Ok(Self { whole, fresh: true, passes, ..Self::by(factor, 1, mark) })
+        let whole = limits.keep.then(|| WholeHessian {
+            hessian,
+            wrong,
+            at: place.theta.clone(),
+        });
+        Ok(Self {
+            whole,
+            fresh: true,
+            passes,
+            ..Self::by(factor, 1, mark)
+        })
     }
 
     /// A guide by a factor that is at hand.
@@ -118,7 +135,12 @@ impl DescentGuide {
     /// The Hessian of all rows, if that is what guides, and the way from where it was made to here.
     pub(super) fn into_whole(self, here: &Mat<f64>) -> Option<(QuadraticBowl, Mat<f64>)> {
         let WholeHessian { hessian, wrong, at } = self.whole?;
-        let made = QuadraticBowl { hessian, factor: self.factor, wrong, passes: self.passes };
+        let made = QuadraticBowl {
+            hessian,
+            factor: self.factor,
+            wrong,
+            passes: self.passes,
+        };
         Some((made, here - at))
     }
 

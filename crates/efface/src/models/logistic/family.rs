@@ -6,10 +6,12 @@ use super::{Certifier, ClassifierSettings, Link, Logistic, LogisticModel, Privac
 use crate::error::Result;
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
-use crate::methods::{Certified, DescentToDelete, Influence, Method, Retrain, TakesMethods, WarmStart};
+use crate::methods::{
+    Certified, DescentToDelete, Influence, Method, Retrain, TakesMethods, WarmStart,
+};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, LinearScorer, Model, ModelScorer, NamedParameters, Recipe, RecipeDescription,
-    RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer, no_shards,
+    FamilyModel, FamilyRecipe, LinearScorer, Model, ModelScorer, NamedParameters, Recipe,
+    RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer, no_shards,
 };
 use crate::models::words::{constant_in_words, number_in_words};
 use crate::rows::{RowId, RowStore, Rows};
@@ -34,20 +36,41 @@ impl ClassifierSettings {
     }
 
     fn describe(&self) -> RecipeDescription {
-        let Logistic { lambda, intercept, privacy, .. } = self.logistic;
-        let noise = privacy.map_or_else(String::new, |Privacy { epsilon, delta, certifier, .. }| {
-            let way = match certifier {
-                Certifier::Removal { .. } => "certified removal",
-                Certifier::Descent { .. } => "descent to delete",
-            };
-            format!(", {way} at ε = {}, δ = {}", number_in_words(epsilon), number_in_words(delta))
-        });
+        let Logistic {
+            lambda,
+            intercept,
+            privacy,
+            ..
+        } = self.logistic;
+        let noise = privacy.map_or_else(
+            String::new,
+            |Privacy {
+                 epsilon,
+                 delta,
+                 certifier,
+                 ..
+             }| {
+                let way = match certifier {
+                    Certifier::Removal { .. } => "certified removal",
+                    Certifier::Descent { .. } => "descent to delete",
+                };
+                format!(
+                    ", {way} at ε = {}, δ = {}",
+                    number_in_words(epsilon),
+                    number_in_words(delta)
+                )
+            },
+        );
         let task = match self.link {
             Link::Logistic => RecipeTask::TwoClasses,
             Link::Softmax => RecipeTask::ManyClasses,
         };
         RecipeDescription {
-            settings: format!("λ = {}, {}{noise}", number_in_words(lambda), constant_in_words(intercept)),
+            settings: format!(
+                "λ = {}, {}{noise}",
+                number_in_words(lambda),
+                constant_in_words(intercept)
+            ),
             lambda: Some(lambda),
             intercept: Some(intercept),
             is_certified: privacy.is_some(),
@@ -59,7 +82,11 @@ impl ClassifierSettings {
     fn made(&self, model: &Model) -> bool {
         model.get::<LogisticModel>().is_some_and(|model| {
             let curvature = model.settings().logistic.curvature;
-            *model.settings() == Self { logistic: self.logistic.curvature(curvature), ..*self }
+            *model.settings()
+                == Self {
+                    logistic: self.logistic.curvature(curvature),
+                    ..*self
+                }
         })
     }
 
@@ -110,7 +137,10 @@ impl FamilyModel for LogisticModel {
             Certifier::Removal { .. } => Method::Certified,
             Certifier::Descent { .. } => Method::DescentToDelete,
         };
-        let claim = Claim::Certified { epsilon: privacy.epsilon, delta: privacy.delta };
+        let claim = Claim::Certified {
+            epsilon: privacy.epsilon,
+            delta: privacy.delta,
+        };
         Self::evidence(self, method.name(), claim)
     }
 
@@ -218,12 +248,15 @@ impl FamilyRecipe for Logistic {
 
     /// Rounds on a classifier leave it without its curvature, and retraining gives it back.
     fn as_kept_by(&self, model: &Model) -> Recipe {
-        let kept = model.get::<LogisticModel>().map(|model| model.settings().logistic.curvature);
+        let kept = model
+            .get::<LogisticModel>()
+            .map(|model| model.settings().logistic.curvature);
         self.curvature(kept.unwrap_or(self.curvature)).into()
     }
 
     fn with_secret(&self, seed: u64) -> Option<Recipe> {
-        self.privacy.map(|privacy| self.privacy(privacy.seed(seed)).into())
+        self.privacy
+            .map(|privacy| self.privacy(privacy.seed(seed)).into())
     }
 
     fn on_threads(&self, threads: usize) -> Recipe {
@@ -274,7 +307,8 @@ impl FamilyRecipe for Softmax {
         let numbers: usize = rows.iter().map(|row| row.features.stored_values()).sum();
         let parameters = (rows.width() + self.intercept as usize) * rows.outputs();
         let by_hessian = ENTRY_IN_FILE * (parameters as f64).powi(2);
-        let by_passes = numbers as f64 * (NUMBER_IN_FILE + NUMBER_IN_PASSES * rows.outputs() as f64);
+        let by_passes =
+            numbers as f64 * (NUMBER_IN_FILE + NUMBER_IN_PASSES * rows.outputs() as f64);
         // Without a penalty only the Hessian tells whether there is an optimum.
         let keeps = parameters <= FEW_PARAMETERS || self.lambda == 0.0 || by_hessian <= by_passes;
         self.curvature(self.curvature && keeps).into()
@@ -282,7 +316,9 @@ impl FamilyRecipe for Softmax {
 
     /// Rounds on a classifier leave it without its curvature, and retraining gives it back.
     fn as_kept_by(&self, model: &Model) -> Recipe {
-        let kept = model.get::<LogisticModel>().map(|model| model.settings().logistic.curvature);
+        let kept = model
+            .get::<LogisticModel>()
+            .map(|model| model.settings().logistic.curvature);
         self.curvature(kept.unwrap_or(self.curvature)).into()
     }
 
@@ -340,11 +376,20 @@ mod tests {
             let rows = Rows::new(features, targets, classes).unwrap();
             let recipe: Recipe = Softmax::new(lambda).into();
             let without = recipe.without_curvature();
-            assert!(without.for_file_of(&rows) == without, "what was asked for is not undone");
+            assert!(
+                without.for_file_of(&rows) == without,
+                "what was asked for is not undone"
+            );
             recipe.for_file_of(&rows) == recipe
         };
         assert!(kept(1.0, 8, 4), "a Hessian of 36 parameters costs nothing");
-        assert!(!kept(1.0, 150, 10), "one of 1,510 costs more than passes over 300 rows");
-        assert!(kept(0.0, 150, 10), "without a penalty, only a Hessian tells whether there is an optimum");
+        assert!(
+            !kept(1.0, 150, 10),
+            "one of 1,510 costs more than passes over 300 rows"
+        );
+        assert!(
+            kept(0.0, 150, 10),
+            "without a penalty, only a Hessian tells whether there is an optimum"
+        );
     }
 }

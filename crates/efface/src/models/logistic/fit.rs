@@ -7,7 +7,8 @@ use faer::Mat;
 
 use super::sample::{FirstPass, RowSample};
 use super::{
-    BoundLedger, ClassifierSettings, Extra, Link, Logistic, LogisticModel, RowFacts, WIDEST, private,
+    BoundLedger, ClassifierSettings, Extra, Link, Logistic, LogisticModel, RowFacts, WIDEST,
+    private,
 };
 use crate::error::{Error, Result};
 use crate::models::basis::{Basis, power_of_two};
@@ -31,7 +32,11 @@ impl ClassifierSettings {
     }
 
     /// The model of all rows of a store, which may be beyond memory.
-    pub(crate) fn fit(&self, rows: &dyn RowStore, start: Option<&LogisticModel>) -> Result<LogisticModel> {
+    pub(crate) fn fit(
+        &self,
+        rows: &dyn RowStore,
+        start: Option<&LogisticModel>,
+    ) -> Result<LogisticModel> {
         self.check()?;
         request::check_numbers(rows)?;
         if rows.is_empty() {
@@ -40,7 +45,11 @@ impl ClassifierSettings {
         let outputs = rows.outputs();
         if (self.link == Link::Logistic) != (outputs == 1) {
             let (found, expected) = (outputs, if self.link == Link::Logistic { 1 } else { 2 });
-            return Err(Error::Shape { what: "outputs of a classifier", found, expected });
+            return Err(Error::Shape {
+                what: "outputs of a classifier",
+                found,
+                expected,
+            });
         }
         let intercept = self.logistic.intercept;
         if rows.width() + intercept as usize == 0 {
@@ -76,7 +85,13 @@ impl ClassifierSettings {
         start: Option<&LogisticModel>,
     ) -> Result<LogisticModel> {
         let gauge = self.gauge(&basis, rows);
-        let blank = self.blank(basis, gauge, rows.outputs(), private::fingerprint(rows.ids()), start);
+        let blank = self.blank(
+            basis,
+            gauge,
+            rows.outputs(),
+            private::fingerprint(rows.ids()),
+            start,
+        );
         let sample = RowSample::new(blank.frame(), rows, &HashSet::new(), None)?;
         let mut model = blank.trained(&sample)?.0;
         model.clear_dead_columns();
@@ -84,11 +99,21 @@ impl ClassifierSettings {
     }
 
     /// The model of rows that are beyond memory: the same training, whose passes read them from their store.
-    fn fit_by_passes(&self, rows: &dyn RowStore, start: Option<&LogisticModel>) -> Result<LogisticModel> {
-        let FirstPass { sample: some, row_set, shape } = FirstPass::over(rows)?;
+    fn fit_by_passes(
+        &self,
+        rows: &dyn RowStore,
+        start: Option<&LogisticModel>,
+    ) -> Result<LogisticModel> {
+        let FirstPass {
+            sample: some,
+            row_set,
+            shape,
+        } = FirstPass::over(rows)?;
         // A sample says how columns are spread, and stands for all rows beside the penalty.
         let stands_for = shape.rows as f64 / some.len() as f64;
-        let Logistic { intercept, lambda, .. } = self.logistic;
+        let Logistic {
+            intercept, lambda, ..
+        } = self.logistic;
         let basis = if self.is_private() || self.logistic.as_given {
             Basis::plain(rows.width(), intercept)
         } else {
@@ -96,7 +121,9 @@ impl ClassifierSettings {
         };
         let mut gauge = self.gauge(&basis, &some);
         if !self.logistic.as_given {
-            gauge.iter_mut().for_each(|gauge| *gauge *= power_of_two(stands_for));
+            gauge
+                .iter_mut()
+                .for_each(|gauge| *gauge *= power_of_two(stands_for));
         }
         let blank = self.blank(basis, gauge, rows.outputs(), row_set, start);
         let sample = RowSample::passed(blank.frame(), rows, Some(shape))?;
@@ -150,10 +177,24 @@ impl ClassifierSettings {
         }
     }
 
-    pub(super) fn extra(&self, basis: &Basis, gauge: Vec<f64>, outputs: usize, noise_rows: u64) -> Extra {
+    pub(super) fn extra(
+        &self,
+        basis: &Basis,
+        gauge: Vec<f64>,
+        outputs: usize,
+        noise_rows: u64,
+    ) -> Extra {
         let lambda = self.logistic.lambda;
         // A certificate rests on every parameter being penalised, the constant included.
-        let penalty = if self.is_private() { vec![lambda; basis.width()] } else { basis.penalty(lambda) };
-        Extra { penalty, gauge, tilt: private::tilt(self, noise_rows, basis.width(), outputs) }
+        let penalty = if self.is_private() {
+            vec![lambda; basis.width()]
+        } else {
+            basis.penalty(lambda)
+        };
+        Extra {
+            penalty,
+            gauge,
+            tilt: private::tilt(self, noise_rows, basis.width(), outputs),
+        }
     }
 }

@@ -35,7 +35,10 @@ fn giants(rows: &Rows) -> HashSet<RowId> {
         row.each(|j, x| found |= x.abs() / GIANT > medians[j]);
         found
     };
-    rows.iter().filter(|row| is_giant(row.features)).map(|row| row.id).collect()
+    rows.iter()
+        .filter(|row| is_giant(row.features))
+        .map(|row| row.id)
+        .collect()
 }
 
 impl ClassifierSettings {
@@ -47,9 +50,17 @@ impl ClassifierSettings {
             return Err(error);
         }
         let others = rows.filter(|id| !giants.contains(&id));
-        let basis = || Basis::choose(&others, rows.width(), self.logistic.intercept, self.logistic.lambda);
-        let fitted =
-            self.fit_in(basis(), &others, None).and_then(|start| self.fit_in(basis(), rows, Some(&start)));
+        let basis = || {
+            Basis::choose(
+                &others,
+                rows.width(),
+                self.logistic.intercept,
+                self.logistic.lambda,
+            )
+        };
+        let fitted = self
+            .fit_in(basis(), &others, None)
+            .and_then(|start| self.fit_in(basis(), rows, Some(&start)));
         fitted.map_err(|_| error)
     }
 }

@@ -98,7 +98,15 @@ impl KroneckerGuide {
             gram_of(objective, &heavy)?
         };
         let bends = Vec::new();
-        Ok(Self { heavy, gram, squares, bends, factors: Vec::new(), chosen: Vec::new(), row_set: 0 })
+        Ok(Self {
+            heavy,
+            gram,
+            squares,
+            bends,
+            factors: Vec::new(),
+            chosen: Vec::new(),
+            row_set: 0,
+        })
     }
 
     /// The guide, with a note of the rows that it was made of.
@@ -121,10 +129,13 @@ impl KroneckerGuide {
         let mut powers: Vec<i32> = Vec::new();
         for bend in &bends {
             let power = bend.log2().round() as i32;
-            let at = powers.iter().position(|known| *known == power).unwrap_or_else(|| {
-                powers.push(power);
-                powers.len() - 1
-            });
+            let at = powers
+                .iter()
+                .position(|known| *known == power)
+                .unwrap_or_else(|| {
+                    powers.push(power);
+                    powers.len() - 1
+                });
             self.chosen.push(at);
         }
         if self.heavy.is_empty() {
@@ -133,7 +144,11 @@ impl KroneckerGuide {
         for power in powers {
             let scale = 2f64.powi(power);
             let block = Mat::from_fn(self.heavy.len(), self.heavy.len(), |i, j| {
-                let own = if i == j { extra.penalty[self.heavy[j]] } else { 0.0 };
+                let own = if i == j {
+                    extra.penalty[self.heavy[j]]
+                } else {
+                    0.0
+                };
                 scale * self.gram[(i, j)] + own
             });
             match Cholesky::factor(&block, |_| false, par(threads)) {
@@ -155,8 +170,16 @@ impl KroneckerGuide {
         let outputs = self.bends.len();
         let held = !extra.gauge.is_empty();
         let mut out = vector.to_vec();
-        let means = if held { take_means(&mut out, width) } else { Vec::new() };
-        let given = if self.factors.is_empty() { Vec::new() } else { out.clone() };
+        let means = if held {
+            take_means(&mut out, width)
+        } else {
+            Vec::new()
+        };
+        let given = if self.factors.is_empty() {
+            Vec::new()
+        } else {
+            out.clone()
+        };
         for (part, bend) in out.chunks_exact_mut(width).zip(&self.bends) {
             for ((x, square), penalty) in part.iter_mut().zip(&self.squares).zip(&extra.penalty) {
                 let bent = bend * square + penalty;
@@ -172,7 +195,10 @@ impl KroneckerGuide {
             factor.solve(block.as_mut(), faer::Par::Seq);
             for (k, c) in classes.iter().enumerate() {
                 let part = &mut out[c * width..(c + 1) * width];
-                self.heavy.iter().zip(block.col_as_slice(k)).for_each(|(j, x)| part[*j] = *x);
+                self.heavy
+                    .iter()
+                    .zip(block.col_as_slice(k))
+                    .for_each(|(j, x)| part[*j] = *x);
             }
         }
         if held {
@@ -192,7 +218,10 @@ fn take_means(vector: &mut [f64], width: usize) -> Vec<f64> {
     let outputs = (vector.len() / width.max(1)) as f64;
     let mut means = vec![0.0; width];
     for part in vector.chunks_exact(width) {
-        means.iter_mut().zip(part).for_each(|(mean, x)| *mean += x / outputs);
+        means
+            .iter_mut()
+            .zip(part)
+            .for_each(|(mean, x)| *mean += x / outputs);
     }
     for part in vector.chunks_exact_mut(width) {
         part.iter_mut().zip(&means).for_each(|(x, mean)| *x -= mean);
@@ -219,7 +248,9 @@ fn gram_of(objective: &RowObjective<'_>, heavy: &[usize]) -> Result<Mat<f64>> {
             for (at, &(j, x)) in entries.iter().enumerate() {
                 let scaled = member.weight * x;
                 let column = gram.col_as_slice_mut(j);
-                entries[at..].iter().for_each(|&(i, y)| column[i] += scaled * y);
+                entries[at..]
+                    .iter()
+                    .for_each(|&(i, y)| column[i] += scaled * y);
             }
         }
     })?;
@@ -237,7 +268,11 @@ impl RowObjective<'_> {
             for (member, line) in members.iter().zip(lines.chunks_exact(self.frame.outputs)) {
                 weight += member.weight;
                 for (sum, p) in sums.iter_mut().zip(line) {
-                    let bend = if self.frame.link == Link::Softmax { p * (1.0 - p) } else { *p };
+                    let bend = if self.frame.link == Link::Softmax {
+                        p * (1.0 - p)
+                    } else {
+                        *p
+                    };
                     *sum += member.weight * bend;
                 }
             }

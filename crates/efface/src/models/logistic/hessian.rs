@@ -5,7 +5,8 @@ use faer::{Accum, Mat, MatRef, Par};
 use super::pass::{BLOCK, PassFrame};
 use super::reader::{PassReader, RowPlace};
 use crate::linalg::{
-    Cholesky, LaneNumber, SideBySide, lower_products, mirror_lower, multiply_lower, transposed, widest,
+    Cholesky, LaneNumber, SideBySide, lower_products, mirror_lower, multiply_lower, transposed,
+    widest,
 };
 
 /// Rows that are multiplied at a time, with several classes, take so many bytes at most, and as many when they are weighed: both are to stay
@@ -77,10 +78,19 @@ impl<'a, T: LaneNumber> HessianSums<'a, T> {
         let outputs = frame.outputs;
         let sums = Mat::zeros(width * outputs, width * outputs);
         let dense = match outputs {
-            1 => DenseRows::OneOutput(WeighedRows { count: 0, rows: Vec::new(), weighed: Vec::new() }),
+            1 => DenseRows::OneOutput(WeighedRows {
+                count: 0,
+                rows: Vec::new(),
+                weighed: Vec::new(),
+            }),
             _ => DenseRows::SeveralOutputs(SideRows::new(width, whitener)),
         };
-        Self { width, outputs, sums, dense }
+        Self {
+            width,
+            outputs,
+            sums,
+            dense,
+        }
     }
 
     pub(super) fn add(&mut self, reader: &PassReader<'_, '_>, value: impl Fn(usize, usize) -> f64) {
@@ -91,7 +101,9 @@ impl<'a, T: LaneNumber> HessianSums<'a, T> {
             return;
         }
         match &mut self.dense {
-            DenseRows::OneOutput(waiting) => waiting.add(&reader.buffer, value(0, 0), &mut self.sums),
+            DenseRows::OneOutput(waiting) => {
+                waiting.add(&reader.buffer, value(0, 0), &mut self.sums)
+            }
             DenseRows::SeveralOutputs(waiting) => {
                 waiting.add(&reader.buffer, self.outputs, value, &mut self.sums);
             }
@@ -109,18 +121,27 @@ impl<'a, T: LaneNumber> HessianSums<'a, T> {
     }
 
     pub(super) fn finish(self) -> Mat<f64> {
-        let Self { width, outputs, mut sums, dense } = self;
+        let Self {
+            width,
+            outputs,
+            mut sums,
+            dense,
+        } = self;
         match dense {
             DenseRows::OneOutput(mut waiting) => waiting.multiply(&mut sums),
             DenseRows::SeveralOutputs(mut waiting) => waiting.multiply(outputs, &mut sums),
         }
         // A block off the diagonal is needed whole.
         for (a, b) in pairs(outputs).filter(|(a, b)| a != b) {
-            mirror_lower(sums.as_mut().submatrix_mut(a * width, b * width, width, width));
+            mirror_lower(
+                sums.as_mut()
+                    .submatrix_mut(a * width, b * width, width, width),
+            );
             for own in [a, b] {
                 for j in 0..width {
                     for i in j..width {
-                        sums[(own * width + i, own * width + j)] -= sums[(a * width + i, b * width + j)];
+                        sums[(own * width + i, own * width + j)] -=
+                            sums[(a * width + i, b * width + j)];
                     }
                 }
             }
@@ -143,7 +164,14 @@ impl WeighedRows {
     fn multiply(&mut self, sums: &mut Mat<f64>) {
         let [rows, weighed] = [&self.rows, &self.weighed]
             .map(|values| MatRef::from_column_major_slice(values, sums.nrows(), self.count));
-        multiply_lower(sums.as_mut(), Accum::Add, weighed, rows.transpose(), 1.0, Par::Seq);
+        multiply_lower(
+            sums.as_mut(),
+            Accum::Add,
+            weighed,
+            rows.transpose(),
+            1.0,
+            Par::Seq,
+        );
         self.rows.clear();
         self.weighed.clear();
         self.count = 0;
@@ -155,11 +183,35 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
         let slice = SIDE_BYTES / (size_of::<T>() * width.max(1)) / 32 * 32;
         let slice = slice.clamp(64, MOST_SIDE_BY_SIDE);
         let [rows, weighed, values] = [const { Vec::new() }; 3];
-        Self { whitener, count: 0, most: slice * SLICES, slice, raw: Mat::new(), rows, weighed, values }
+        Self {
+            whitener,
+            count: 0,
+            most: slice * SLICES,
+            slice,
+            raw: Mat::new(),
+            rows,
+            weighed,
+            values,
+        }
     }
 
-    fn add(&mut self, row: &[f64], outputs: usize, value: impl Fn(usize, usize) -> f64, sums: &mut Mat<f64>) {
-        let Self { count, most, slice, raw, rows, weighed, values, .. } = self;
+    fn add(
+        &mut self,
+        row: &[f64],
+        outputs: usize,
+        value: impl Fn(usize, usize) -> f64,
+        sums: &mut Mat<f64>,
+    ) {
+        let Self {
+            count,
+            most,
+            slice,
+            raw,
+            rows,
+            weighed,
+            values,
+            ..
+        } = self;
         if rows.is_empty() {
             *raw = Mat::zeros(row.len(), *slice);
             *rows = vec![T::default(); row.len() * *most];
@@ -168,7 +220,8 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
         }
         raw.col_as_slice_mut(*count % *slice).copy_from_slice(row);
         let lane = values.iter_mut().skip(*count).step_by(*most);
-        lane.zip(pairs(outputs)).for_each(|(to, (a, b))| *to = T::of(value(a, b)));
+        lane.zip(pairs(outputs))
+            .for_each(|(to, (a, b))| *to = T::of(value(a, b)));
         *count += 1;
         if (*count).is_multiple_of(*slice) {
             self.lay(self.slice);
@@ -180,14 +233,21 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
 
     /// Lays the last rows, so many of them, side by side.
     fn lay(&mut self, count: usize) {
-        let Self { whitener, slice, raw, rows, .. } = self;
+        let Self {
+            whitener,
+            slice,
+            raw,
+            rows,
+            ..
+        } = self;
         if let Some(factor) = whitener {
             factor.half_solve(raw.as_mut().subcols_mut(0, count));
         }
         let rows = &mut rows[(self.count - count) * raw.nrows()..];
         for k in 0..count {
             let lane = rows.iter_mut().skip(k).step_by(*slice);
-            lane.zip(raw.col_as_slice(k)).for_each(|(to, x)| *to = T::of(*x));
+            lane.zip(raw.col_as_slice(k))
+                .for_each(|(to, x)| *to = T::of(*x));
         }
     }
 
@@ -197,7 +257,15 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
             return;
         }
         self.lay(self.count % self.slice);
-        let Self { count, most, slice, rows, weighed, values, .. } = self;
+        let Self {
+            count,
+            most,
+            slice,
+            rows,
+            weighed,
+            values,
+            ..
+        } = self;
         let width = sums.nrows() / outputs;
         // Rows that were here before and stand behind the last one are to count for nothing.
         for values in values.chunks_exact_mut(*most) {
@@ -208,12 +276,17 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
         let begin = |j: usize| j * width - j * j.saturating_sub(1) / 2;
         for ((a, b), values) in pairs(outputs).zip(values.chunks_exact(*most)) {
             own.fill(0.0);
-            let slices = rows.chunks_exact(*slice * width).zip(values.chunks_exact(*slice));
+            let slices = rows
+                .chunks_exact(*slice * width)
+                .zip(values.chunks_exact(*slice));
             for (rows, values) in slices.take(count.div_ceil(*slice)) {
                 widest(
                     #[inline(always)]
                     || {
-                        for (to, from) in weighed.chunks_exact_mut(*slice).zip(rows.chunks_exact(*slice)) {
+                        for (to, from) in weighed
+                            .chunks_exact_mut(*slice)
+                            .zip(rows.chunks_exact(*slice))
+                        {
                             to.iter_mut()
                                 .zip(from)
                                 .zip(values)
@@ -221,14 +294,28 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
                         }
                     },
                 );
-                let left = SideBySide { values: weighed.as_slice(), rows: *slice };
-                lower_products(left, SideBySide { values: rows, rows: *slice }, |i, j, sum| {
-                    own[begin(j) + i - j] += sum;
-                });
+                let left = SideBySide {
+                    values: weighed.as_slice(),
+                    rows: *slice,
+                };
+                lower_products(
+                    left,
+                    SideBySide {
+                        values: rows,
+                        rows: *slice,
+                    },
+                    |i, j, sum| {
+                        own[begin(j) + i - j] += sum;
+                    },
+                );
             }
             for j in 0..width {
-                let column = &mut sums.col_as_slice_mut(b * width + j)[a * width + j..(a + 1) * width];
-                column.iter_mut().zip(&own[begin(j)..]).for_each(|(sum, own)| *sum += own);
+                let column =
+                    &mut sums.col_as_slice_mut(b * width + j)[a * width + j..(a + 1) * width];
+                column
+                    .iter_mut()
+                    .zip(&own[begin(j)..])
+                    .for_each(|(sum, own)| *sum += own);
             }
         }
         *count = 0;

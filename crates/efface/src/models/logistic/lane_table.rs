@@ -60,7 +60,10 @@ impl LaneTable {
         sample.each_part(|_, members| {
             for member in members {
                 frame.write(member, &mut written);
-                fits &= written.iter().chain([&member.weight]).all(|x| (*x as f32).is_finite());
+                fits &= written
+                    .iter()
+                    .chain([&member.weight])
+                    .all(|x| (*x as f32).is_finite());
                 rows.push(&written);
                 let lane = ids.len() % BLOCK_ROWS;
                 if lane == 0 {
@@ -85,10 +88,15 @@ impl LaneTable {
     pub(super) fn without(&self, gone: &[RowId]) -> Self {
         let mut next = self.clone();
         if self.is_sorted {
-            next.gone.extend(gone.iter().filter_map(|id| self.ids.binary_search(id).ok()));
+            next.gone
+                .extend(gone.iter().filter_map(|id| self.ids.binary_search(id).ok()));
         } else {
             let gone: HashSet<RowId> = gone.iter().copied().collect();
-            let places = self.ids.iter().enumerate().filter(|(_, id)| gone.contains(id));
+            let places = self
+                .ids
+                .iter()
+                .enumerate()
+                .filter(|(_, id)| gone.contains(id));
             next.gone.extend(places.map(|(place, _)| place));
         }
         next
@@ -106,7 +114,10 @@ impl LaneTable {
 
     /// The same, unless that takes a copy.
     pub(super) fn scrub_own(&mut self) {
-        if let (Some(rows), Some(weights)) = (Arc::get_mut(&mut self.rows), Arc::get_mut(&mut self.weights)) {
+        if let (Some(rows), Some(weights)) = (
+            Arc::get_mut(&mut self.rows),
+            Arc::get_mut(&mut self.weights),
+        ) {
             for place in self.gone.drain(..) {
                 rows.scrub(place);
                 weights[place / BLOCK_ROWS][place % BLOCK_ROWS] = 0.0;
@@ -128,17 +139,25 @@ impl LaneTable {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.rows.bytes() + self.weights.len() * size_of::<Lanes>() + self.ids.len() * size_of::<RowId>()
+        self.rows.bytes()
+            + self.weights.len() * size_of::<Lanes>()
+            + self.ids.len() * size_of::<RowId>()
     }
 
     /// Whether these are the rows that have not left.
     fn is_of(&self, sample: &RowSample<'_>) -> Result<bool> {
         let weights = self.weights();
         let weights = weights.as_flattened();
-        let mut here = self.ids.iter().zip(weights).filter(|(_, weight)| **weight != 0.0);
+        let mut here = self
+            .ids
+            .iter()
+            .zip(weights)
+            .filter(|(_, weight)| **weight != 0.0);
         let mut matches = true;
         sample.each_part(|_, members| {
-            matches &= members.iter().all(|member| here.next().is_some_and(|(id, _)| *id == member.id));
+            matches &= members
+                .iter()
+                .all(|member| here.next().is_some_and(|(id, _)| *id == member.id));
         })?;
         Ok(matches && here.next().is_none())
     }
@@ -165,7 +184,10 @@ impl LaneTable {
             for (place, line) in places.by_ref().zip(lines.chunks_exact(outputs)) {
                 let block = &mut laid[place / BLOCK_ROWS * outputs..][..outputs];
                 let lane = place % BLOCK_ROWS;
-                block.iter_mut().zip(line).for_each(|(lanes, p)| lanes[lane] = *p as f32);
+                block
+                    .iter_mut()
+                    .zip(line)
+                    .for_each(|(lanes, p)| lanes[lane] = *p as f32);
             }
         })?;
         Ok(Some(laid))
@@ -184,19 +206,26 @@ impl LaneTable {
         let work = |first: usize| {
             let mut notes = N::default();
             let range = first..(first + size).min(blocks);
-            let sums = self.rows.share_sum(range, vectors, |block, scores| share(&mut notes, block, scores));
+            let sums = self.rows.share_sum(range, vectors, |block, scores| {
+                share(&mut notes, block, scores)
+            });
             (sums, notes)
         };
         let work = &work;
         std::thread::scope(|scope| {
-            let others: Vec<_> =
-                (size..blocks).step_by(size).map(|first| scope.spawn(move || work(first))).collect();
+            let others: Vec<_> = (size..blocks)
+                .step_by(size)
+                .map(|first| scope.spawn(move || work(first)))
+                .collect();
             let (mut total, own) = work(0);
             let mut notes = vec![own];
             for other in others {
                 match other.join() {
                     Ok((sums, own)) => {
-                        total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+                        total
+                            .iter_mut()
+                            .zip(sums)
+                            .for_each(|(total, sum)| *total += sum);
                         notes.push(own);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
@@ -209,26 +238,36 @@ impl LaneTable {
 
 impl LaneTable {
     /// How much the rows' share of the gradient changes between two places, roughly.
-    pub(super) fn slope_change(&self, frame: PassFrame<'_>, from: &Mat<f64>, to: &Mat<f64>) -> Mat<f64> {
+    pub(super) fn slope_change(
+        &self,
+        frame: PassFrame<'_>,
+        from: &Mat<f64>,
+        to: &Mat<f64>,
+    ) -> Mat<f64> {
         let (width, outputs) = (from.nrows(), frame.outputs);
         let before = LaneVectors::new(width, outputs, |j, c| from[(j, c)]);
         let after = LaneVectors::new(width, outputs, |j, c| to[(j, c)]);
         let weights = self.weights();
-        let (sums, _) = self.share_sum(frame.threads, &after, |old: &mut Vec<Lanes>, block, scores| {
-            old.resize(outputs, [0.0; BLOCK_ROWS]);
-            self.rows.scores(block, &before, old);
-            widest(
-                #[inline(always)]
-                || {
-                    into_probabilities(old);
-                    into_probabilities(scores);
-                    for (scores, old) in scores.iter_mut().zip(old.iter()) {
-                        let new = *scores;
-                        *scores = std::array::from_fn(|k| weights[block][k] * (new[k] - old[k]));
-                    }
-                },
-            );
-        });
+        let (sums, _) = self.share_sum(
+            frame.threads,
+            &after,
+            |old: &mut Vec<Lanes>, block, scores| {
+                old.resize(outputs, [0.0; BLOCK_ROWS]);
+                self.rows.scores(block, &before, old);
+                widest(
+                    #[inline(always)]
+                    || {
+                        into_probabilities(old);
+                        into_probabilities(scores);
+                        for (scores, old) in scores.iter_mut().zip(old.iter()) {
+                            let new = *scores;
+                            *scores =
+                                std::array::from_fn(|k| weights[block][k] * (new[k] - old[k]));
+                        }
+                    },
+                );
+            },
+        );
         Mat::from_fn(width, outputs, |j, c| sums[j * outputs + c])
     }
 }
@@ -249,11 +288,15 @@ impl<'a> TableProducts<'a> {
         kept: &mut Option<LaneTable>,
     ) -> Result<Option<Self>> {
         let RowObjective { sample, frame, .. } = *objective;
-        let fits = kept.as_ref().map_or(Ok(false), |table| table.is_of(sample))?;
+        let fits = kept
+            .as_ref()
+            .map_or(Ok(false), |table| table.is_of(sample))?;
         if !fits {
             *kept = LaneTable::of(frame, sample)?;
         }
-        let Some(table) = kept.clone() else { return Ok(None) };
+        let Some(table) = kept.clone() else {
+            return Ok(None);
+        };
         let vectors = LaneVectors::new(theta.nrows(), frame.outputs, |j, c| theta[(j, c)]);
         let mut probabilities = vec![[0.0; BLOCK_ROWS]; table.rows.blocks() * frame.outputs];
         for (block, scores) in probabilities.chunks_exact_mut(frame.outputs).enumerate() {
@@ -264,7 +307,12 @@ impl<'a> TableProducts<'a> {
             );
         }
         let weights = table.weights().into_owned();
-        Ok(Some(Self { objective, table, weights, probabilities }))
+        Ok(Some(Self {
+            objective,
+            table,
+            weights,
+            probabilities,
+        }))
     }
 
     /// Σ w p(1 − p) of every class, and Σ w.
@@ -275,7 +323,11 @@ impl<'a> TableProducts<'a> {
         for (block, weights) in self.probabilities.chunks_exact(outputs).zip(&self.weights) {
             weight += f64::from(weights.iter().sum::<f32>());
             for (sum, p) in sums.iter_mut().zip(block) {
-                let bends: f32 = p.iter().zip(weights).map(|(p, weight)| weight * p * (1.0 - p)).sum();
+                let bends: f32 = p
+                    .iter()
+                    .zip(weights)
+                    .map(|(p, weight)| weight * p * (1.0 - p))
+                    .sum();
                 *sum += f64::from(bends);
             }
         }
@@ -288,15 +340,19 @@ impl<'a> TableProducts<'a> {
         let (width, outputs) = (frame.basis.width(), frame.outputs);
         let vectors = LaneVectors::new(width, outputs, |j, c| v[c * width + j]);
         let weights = &self.weights;
-        let (sums, _) = self.table.share_sum(frame.threads, &vectors, |(): &mut (), block, scores| {
-            let probabilities = &self.probabilities[block * outputs..(block + 1) * outputs];
-            widest(
-                #[inline(always)]
-                || bend(probabilities, &weights[block], scores),
-            );
-        });
+        let (sums, _) =
+            self.table
+                .share_sum(frame.threads, &vectors, |(): &mut (), block, scores| {
+                    let probabilities = &self.probabilities[block * outputs..(block + 1) * outputs];
+                    widest(
+                        #[inline(always)]
+                        || bend(probabilities, &weights[block], scores),
+                    );
+                });
         for (c, out) in out.chunks_exact_mut(width).enumerate() {
-            out.iter_mut().zip(sums.iter().skip(c).step_by(outputs)).for_each(|(out, sum)| *out = *sum);
+            out.iter_mut()
+                .zip(sums.iter().skip(c).step_by(outputs))
+                .for_each(|(out, sum)| *out = *sum);
         }
         self.objective.extra.times(v, out);
     }
@@ -307,7 +363,10 @@ impl<'a> TableProducts<'a> {
 fn into_probabilities(scores: &mut [Lanes]) {
     let mut largest = [f32::NEG_INFINITY; BLOCK_ROWS];
     for scores in scores.iter() {
-        largest.iter_mut().zip(scores).for_each(|(largest, score)| *largest = largest.max(*score));
+        largest
+            .iter_mut()
+            .zip(scores)
+            .for_each(|(largest, score)| *largest = largest.max(*score));
     }
     let mut sums = [0.0f32; BLOCK_ROWS];
     for scores in scores.iter_mut() {
@@ -317,7 +376,10 @@ fn into_probabilities(scores: &mut [Lanes]) {
     }
     let inverse = sums.map(|sum| 1.0 / sum);
     for scores in scores.iter_mut() {
-        scores.iter_mut().zip(&inverse).for_each(|(p, inverse)| *p *= inverse);
+        scores
+            .iter_mut()
+            .zip(&inverse)
+            .for_each(|(p, inverse)| *p *= inverse);
     }
 }
 
@@ -326,7 +388,10 @@ fn into_probabilities(scores: &mut [Lanes]) {
 fn bend(probabilities: &[Lanes], weights: &Lanes, scores: &mut [Lanes]) {
     let mut means = [0.0f32; BLOCK_ROWS];
     for (scores, p) in scores.iter().zip(probabilities) {
-        means.iter_mut().zip(scores.iter().zip(p)).for_each(|(mean, (score, p))| *mean += score * p);
+        means
+            .iter_mut()
+            .zip(scores.iter().zip(p))
+            .for_each(|(mean, (score, p))| *mean += score * p);
     }
     for (scores, p) in scores.iter_mut().zip(probabilities) {
         let old = *scores;

@@ -61,7 +61,10 @@ impl Link {
             },
             Self::Softmax => {
                 let class = targets.iter().position(|t| *t == 1.0)?;
-                let rest = targets.iter().enumerate().all(|(c, t)| *t == if c == class { 1.0 } else { 0.0 });
+                let rest = targets
+                    .iter()
+                    .enumerate()
+                    .all(|(c, t)| *t == if c == class { 1.0 } else { 0.0 });
                 rest.then_some(class)
             }
         }
@@ -83,7 +86,11 @@ impl Link {
                 let margin = if class == 1 { scores[0] } else { -scores[0] };
                 // e^{−|m|} neither overflows nor loses the small side.
                 let small = (-margin.abs()).exp();
-                let wrong = if margin > 0.0 { small / (1.0 + small) } else { 1.0 / (1.0 + small) };
+                let wrong = if margin > 0.0 {
+                    small / (1.0 + small)
+                } else {
+                    1.0 / (1.0 + small)
+                };
                 residual[0] = if class == 1 { -wrong } else { wrong };
                 (small.ln_1p() + (-margin).max(0.0), margin)
             }
@@ -159,7 +166,9 @@ impl Link {
 #[inline]
 fn exponentials(scores: &[f64], out: &mut [f64]) -> f64 {
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    out.iter_mut().zip(scores).for_each(|(p, z)| *p = z - largest);
+    out.iter_mut()
+        .zip(scores)
+        .for_each(|(p, z)| *p = z - largest);
     exponentials_in_place(out);
     out.iter().sum()
 }

@@ -79,7 +79,10 @@ struct LookNotes {
 impl LogisticModel {
     /// Whether a Hessian of several classes is kept, whose rows are more than its parameters.
     fn is_for_looks(&self) -> bool {
-        let keeps = self.standing.as_ref().is_some_and(|standing| standing.base.inverse.is_some());
+        let keeps = self
+            .standing
+            .as_ref()
+            .is_some_and(|standing| standing.base.inverse.is_some());
         keeps && !self.settings.is_private() && self.ledger.anchor.is_some()
     }
 
@@ -96,8 +99,12 @@ impl LogisticModel {
             None => LaneTable::of(frame, sample)?,
         };
         let Some(table) = table else { return Ok(()) };
-        let Some(probabilities) = table.probabilities(frame, sample, &self.theta)? else { return Ok(()) };
-        let Some(anchor) = &self.ledger.anchor else { return Ok(()) };
+        let Some(probabilities) = table.probabilities(frame, sample, &self.theta)? else {
+            return Ok(());
+        };
+        let Some(anchor) = &self.ledger.anchor else {
+            return Ok(());
+        };
         let mut way = anchor.way_to(&self.theta);
         super::dead::leave_out(&mut way, &self.dead_columns());
         let outputs = frame.outputs;
@@ -126,10 +133,17 @@ impl RequestWork<'_> {
     /// Computes the gradient over the rows that are left, in single precision where that is enough to know that the bound is within `goal`
     /// or that it is not.
     pub(crate) fn measure_within(&mut self, goal: f64) -> Result<()> {
-        let mut worn = self.next.ledger.anchor.as_ref().is_some_and(|anchor| anchor.seen.is_none());
+        let mut worn = self
+            .next
+            .ledger
+            .anchor
+            .as_ref()
+            .is_some_and(|anchor| anchor.seen.is_none());
         if self.looks_suffice && self.look() {
             let ledger = &self.next.ledger;
-            if self.relative_bound() <= goal || ledger.unknown_local <= CLEAR * ledger.leftover_local {
+            if self.relative_bound() <= goal
+                || ledger.unknown_local <= CLEAR * ledger.leftover_local
+            {
                 return Ok(());
             }
             // From a place near by, a first look would have been clear.
@@ -148,9 +162,14 @@ impl RequestWork<'_> {
     /// Looks at the rows that are left in single precision. False, and nothing done, where that is not possible.
     fn look(&mut self) -> bool {
         let next = &self.next;
-        let (Some(standing), Some(table)) = (&next.standing, &next.aids.table) else { return false };
-        let Some((anchor, seen)) =
-            next.ledger.anchor.as_ref().and_then(|anchor| Some((anchor, anchor.seen.as_ref()?)))
+        let (Some(standing), Some(table)) = (&next.standing, &next.aids.table) else {
+            return false;
+        };
+        let Some((anchor, seen)) = next
+            .ledger
+            .anchor
+            .as_ref()
+            .and_then(|anchor| Some((anchor, anchor.seen.as_ref()?)))
         else {
             return false;
         };
@@ -162,15 +181,18 @@ impl RequestWork<'_> {
         let outputs = frame.outputs;
         let vectors = LaneVectors::new(way.nrows(), outputs, |j, c| way[(j, c)]);
         let weights = table.weights();
-        let (sums, notes) =
-            table.share_sum(frame.threads, &vectors, |notes: &mut LookNotes, block, scores| {
+        let (sums, notes) = table.share_sum(
+            frame.threads,
+            &vectors,
+            |notes: &mut LookNotes, block, scores| {
                 let lines = block * outputs..(block + 1) * outputs;
                 let (p, moves) = (&seen.probabilities[lines.clone()], &seen.moves[lines]);
                 widest(
                     #[inline(always)]
                     || change(p, moves, &weights[block], scores, notes),
                 );
-            });
+            },
+        );
         let largest = notes.iter().map(|notes| notes.largest).fold(0.0, f32::max);
         let total = |part: fn(&LookNotes) -> f64| 1.01 * notes.iter().map(part).sum::<f64>();
         let (squares, changes) = (total(|notes| notes.squares), total(|notes| notes.changes));
@@ -183,21 +205,27 @@ impl RequestWork<'_> {
             *slope += sums[at % way.nrows() * outputs + at / way.nrows()];
         }
         let length = norm(&way);
-        next.extra.times(flat(&way).col_as_slice(0), slope.col_as_slice_mut(0));
+        next.extra
+            .times(flat(&way).col_as_slice(0), slope.col_as_slice_mut(0));
         let swing = notes.iter().map(|notes| notes.swing).fold(0.0, f32::max);
         let apart = table.rows().product_error();
-        let swing =
-            1.001 * f64::from(swing).sqrt() + apart * (length + seen.way + VANISHING) * next.facts.reach;
+        let swing = 1.001 * f64::from(swing).sqrt()
+            + apart * (length + seen.way + VANISHING) * next.facts.reach;
         let swung = next.ledger.swung.min(anchor.swung_by(swing));
         let (bend, concordance) = (frame.link.curvature(), next.settings.link.concordance());
-        let CurvatureScales { inverse_norm, gram_norm, .. } = *scales;
+        let CurvatureScales {
+            inverse_norm,
+            gram_norm,
+            ..
+        } = *scales;
         let survey = &standing.base.survey;
         let spread = survey.trace.sqrt() + VANISHING * survey.weight.sqrt();
         let scored = apart * (length + VANISHING) * spread;
         let shared = 2.0 * (outputs + 24) as f64 * SINGLE_UNIT * squares.sqrt() * gram_norm.sqrt();
         let summed = table.rows().sum_error() * spread * changes.sqrt();
         let hidden = seen.hidden + next.hidden(&next.facts, &next.theta) + shared + summed;
-        let scored_local = (0.5 * concordance * swung).exp() * (bend * (1.0 + 2.0 * wrong)).sqrt() * scored;
+        let scored_local =
+            (0.5 * concordance * swung).exp() * (bend * (1.0 + 2.0 * wrong)).sqrt() * scored;
         let gradient = shaped(&slope, way.nrows());
         let fresh = BoundLedger::measured(gradient, hidden + gram_norm.sqrt() * bend * scored);
         let root = inverse_norm.sqrt();
@@ -212,7 +240,13 @@ impl RequestWork<'_> {
 
 /// What the rows of a block add to the gradient, times 1/x, in the place of how far their scores moved.
 #[inline(always)]
-fn change(p: &[Lanes], moves: &[Lanes], weights: &Lanes, scores: &mut [Lanes], notes: &mut LookNotes) {
+fn change(
+    p: &[Lanes],
+    moves: &[Lanes],
+    weights: &Lanes,
+    scores: &mut [Lanes],
+    notes: &mut LookNotes,
+) {
     let mut largest = [0.0f32; BLOCK_ROWS];
     let mut swings = [0.0f32; BLOCK_ROWS];
     let mut means = [0.0f32; BLOCK_ROWS];
@@ -281,7 +315,11 @@ mod tests {
             let class = i % CLASSES;
             for j in 0..WIDTH {
                 let own = if j % CLASSES == class { 0.7 } else { 0.0 };
-                features.push(twist(i, j, random.sample::<f64, _>(rand_distr::StandardNormal) + own));
+                features.push(twist(
+                    i,
+                    j,
+                    random.sample::<f64, _>(rand_distr::StandardNormal) + own,
+                ));
             }
             classes.encode(class, &mut targets);
         }
@@ -301,7 +339,13 @@ mod tests {
             // One large row.
             |i, _, x| if i == 3 { 4.0 * x } else { x },
             // Columns that nearly repeat each other.
-            |i, j, x| if j % 2 == 0 { x } else { 0.1 * x + ((i * 37) as f64).sin() },
+            |i, j, x| {
+                if j % 2 == 0 {
+                    x
+                } else {
+                    0.1 * x + ((i * 37) as f64).sin()
+                }
+            },
         ];
         let mut looks = [0; 4];
         for (at, twist) in twists.into_iter().enumerate() {
@@ -330,7 +374,11 @@ mod tests {
                     let truth = &work.next.ledger;
                     let apart = &looked.leftover - &truth.leftover;
                     let charged = looked.unknown + truth.unknown;
-                    assert!(norm(&apart) <= charged, "{at}: {:e} > {charged:e}", norm(&apart));
+                    assert!(
+                        norm(&apart) <= charged,
+                        "{at}: {:e} > {charged:e}",
+                        norm(&apart)
+                    );
                     let found = local(&work, &apart);
                     let charged = looked.unknown_local + truth.unknown_local;
                     assert!(found <= charged, "{at}: {found:e} > {charged:e}");
@@ -354,9 +402,14 @@ mod tests {
             if k % 10 == 9 {
                 let fresh = recipe.fit(fitted.rows()).unwrap();
                 let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
-                let square =
-                    norm(&(a - c)).powi(2) + b.iter().zip(d).map(|(b, d)| (b - d).powi(2)).sum::<f64>();
-                assert!(square.sqrt() <= evidence.bound, "{k}: {:e} > {:e}", square.sqrt(), evidence.bound);
+                let square = norm(&(a - c)).powi(2)
+                    + b.iter().zip(d).map(|(b, d)| (b - d).powi(2)).sum::<f64>();
+                assert!(
+                    square.sqrt() <= evidence.bound,
+                    "{k}: {:e} > {:e}",
+                    square.sqrt(),
+                    evidence.bound
+                );
             }
         }
     }
@@ -383,7 +436,17 @@ mod tests {
         fitted.settle().unwrap();
         assert_eq!(scores(&table(&fitted).unwrap())[6], 0.0);
         assert!(scores(&held)[6] != 0.0);
-        assert!(fitted.model().ledger.anchor.as_ref().unwrap().seen.is_none(), "a fold left a gradient");
+        assert!(
+            fitted
+                .model()
+                .ledger
+                .anchor
+                .as_ref()
+                .unwrap()
+                .seen
+                .is_none(),
+            "a fold left a gradient"
+        );
         fitted.learn(&rows.filter(|id| id == RowId(5))).unwrap();
         assert!(table(&fitted).is_none());
         let evidence = fitted.forget(&Auto::default(), &[RowId(7)]).unwrap();
@@ -415,14 +478,31 @@ mod tests {
         let mut fitted = Fitted::new(&recipe, rows).unwrap();
         assert!(fitted.model().standing.is_none());
         for (k, tolerance) in [(7, 3e-4), (30, 3e-4), (99, 1e-6), (200, 1e-8)] {
-            let evidence = fitted.forget(&Auto { tolerance: Some(tolerance) }, &[RowId(k)]).unwrap();
-            assert!(evidence.relative_bound <= tolerance, "{k}: {:e}", evidence.relative_bound);
+            let evidence = fitted
+                .forget(
+                    &Auto {
+                        tolerance: Some(tolerance),
+                    },
+                    &[RowId(k)],
+                )
+                .unwrap();
+            assert!(
+                evidence.relative_bound <= tolerance,
+                "{k}: {:e}",
+                evidence.relative_bound
+            );
             assert_eq!(evidence.cleared.is_some(), k == 30);
             let fresh = recipe.fit(fitted.rows()).unwrap();
             let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
             assert_eq!(a[(5, 0)] == 0.0, k >= 30);
-            let square = norm(&(a - c)).powi(2) + b.iter().zip(d).map(|(b, d)| (b - d).powi(2)).sum::<f64>();
-            assert!(square.sqrt() <= evidence.bound, "{k}: {:e} > {:e}", square.sqrt(), evidence.bound);
+            let square =
+                norm(&(a - c)).powi(2) + b.iter().zip(d).map(|(b, d)| (b - d).powi(2)).sum::<f64>();
+            assert!(
+                square.sqrt() <= evidence.bound,
+                "{k}: {:e} > {:e}",
+                square.sqrt(),
+                evidence.bound
+            );
         }
     }
 
@@ -432,7 +512,9 @@ mod tests {
         let model = model(&rows, 1);
         let fewer = rows.filter(|id| id != RowId(9));
         let mut other = model.clone();
-        model.over_all_rows(&fewer, |sample| other.see(sample)).unwrap();
+        model
+            .over_all_rows(&fewer, |sample| other.see(sample))
+            .unwrap();
         assert!(other.aids.table.is_none());
         let outcome = Auto::default().forget(&model, &rows, &[RowId(9)]).unwrap();
         assert_eq!(outcome.model.waiting(), 1);

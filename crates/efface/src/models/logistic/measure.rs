@@ -48,9 +48,25 @@ impl LogisticModel {
             Ok(self.objective(sample).at(self.theta.clone())?.gradient)
         })?;
         let fresh = super::BoundLedger::measured(gradient, self.hidden(&found.facts, &self.theta));
-        let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
+        let super::BoundLedger {
+            moved,
+            swung,
+            drift,
+            warp,
+            remnant,
+            ..
+        } = self.ledger;
         let anchor = self.ledger.anchor.clone();
-        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, anchor, profile, ..fresh };
+        found.ledger = super::BoundLedger {
+            moved,
+            swung,
+            drift,
+            warp,
+            remnant,
+            anchor,
+            profile,
+            ..fresh
+        };
         if let Some(standing) = &found.standing {
             found.ledger.localise(standing, self.par());
         }
@@ -63,7 +79,13 @@ impl LogisticModel {
     /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
     pub(super) fn inverse_norm(&self, sample: &RowSample<'_>) -> Result<f64> {
         let first = self.basis.intercept as usize;
-        let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
+        let least = self
+            .extra
+            .penalty
+            .iter()
+            .skip(first)
+            .copied()
+            .fold(f64::INFINITY, f64::min);
         if self.extra.least() > 0.0 {
             return Ok(1.0 / self.extra.least());
         }
@@ -98,7 +120,11 @@ impl LogisticModel {
             return Ok(f64::INFINITY);
         }
         let coupled = norm(&coupling) / smallest;
-        let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
+        let coupled = if least.is_finite() {
+            (1.0 + coupled * coupled) / least
+        } else {
+            0.0
+        };
         Ok(1.0 / smallest + coupled)
     }
 }
@@ -140,7 +166,9 @@ impl RequestWork<'_> {
         let surveyed = std::mem::replace(&mut self.surveyed, bare);
         let way = self.unsure_way();
         let (gradient, facts, unseen, swing) = self.over_rows(|model, sample| {
-            let (place, swing) = model.objective(sample).after(model.theta.clone(), way.as_ref())?;
+            let (place, swing) = model
+                .objective(sample)
+                .after(model.theta.clone(), way.as_ref())?;
             let mut facts = model.facts;
             let mut unseen = known;
             if bare && !surveyed {
@@ -166,7 +194,13 @@ impl RequestWork<'_> {
     /// own (`profile.rs`): one pass for both.
     pub(crate) fn measure_profiled(&mut self) -> Result<()> {
         let found = self.over_rows(|model, sample| model.profiled(sample))?;
-        let Some(ProfiledPlace { theta, gradient, bound, .. }) = found else {
+        let Some(ProfiledPlace {
+            theta,
+            gradient,
+            bound,
+            ..
+        }) = found
+        else {
             return self.measure();
         };
         self.next.theta = theta;
@@ -179,7 +213,10 @@ impl RequestWork<'_> {
     /// hand the truth can be found out, which is ten times less and more: no row points the way that a bound assumes.
     fn unsure_way(&self) -> Option<Mat<f64>> {
         let ledger = &self.next.ledger;
-        let anchor = ledger.anchor.as_ref().filter(|_| self.next.standing.is_some() && !self.refreshed)?;
+        let anchor = ledger
+            .anchor
+            .as_ref()
+            .filter(|_| self.next.standing.is_some() && !self.refreshed)?;
         let assumed = ledger.swung - anchor.swung_by(0.0);
         let matters = self.next.settings.link.concordance() * assumed > UNSURE;
         matters.then(|| anchor.way_to(&self.next.theta))
@@ -201,7 +238,10 @@ impl RequestWork<'_> {
     pub(super) fn take_gradient(&mut self, gradient: Mat<f64>) {
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
         let swung = self.next.ledger.swung;
-        let fresh = super::BoundLedger { swung, ..super::BoundLedger::measured(gradient, hidden) };
+        let fresh = super::BoundLedger {
+            swung,
+            ..super::BoundLedger::measured(gradient, hidden)
+        };
         self.take_measured(fresh);
     }
 
@@ -209,11 +249,22 @@ impl RequestWork<'_> {
     pub(super) fn take_measured(&mut self, fresh: super::BoundLedger) {
         let ledger = &mut self.next.ledger;
         *ledger = if self.next.standing.is_some() {
-            let super::BoundLedger { moved, drift, warp, .. } = *ledger;
+            let super::BoundLedger {
+                moved, drift, warp, ..
+            } = *ledger;
             let anchor = ledger.anchor.take();
-            super::BoundLedger { moved, drift, warp, anchor, ..fresh }
+            super::BoundLedger {
+                moved,
+                drift,
+                warp,
+                anchor,
+                ..fresh
+            }
         } else {
-            super::BoundLedger { swung: 0.0, ..fresh }
+            super::BoundLedger {
+                swung: 0.0,
+                ..fresh
+            }
         };
         self.note_dead();
         if let Some(standing) = &mut self.next.standing {
@@ -224,7 +275,11 @@ impl RequestWork<'_> {
 
     /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian to be had.
     pub(crate) fn refresh(&mut self) -> Result<()> {
-        if self.has_fresh_hessian()? { Ok(()) } else { self.start_over() }
+        if self.has_fresh_hessian()? {
+            Ok(())
+        } else {
+            self.start_over()
+        }
     }
 
     /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is singular.

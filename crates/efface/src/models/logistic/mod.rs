@@ -164,16 +164,26 @@ impl LogisticModel {
     }
 
     pub(crate) fn objective<'a>(&'a self, sample: &'a RowSample<'a>) -> RowObjective<'a> {
-        RowObjective { sample, frame: self.frame(), extra: &self.extra }
+        RowObjective {
+            sample,
+            frame: self.frame(),
+            extra: &self.extra,
+        }
     }
 
     pub(crate) fn limits(&self, facts: &RowFacts) -> TrainingLimits {
-        let Logistic { gradient, max_iterations, threads, curvature, .. } = self.settings.logistic;
+        let Logistic {
+            gradient,
+            max_iterations,
+            threads,
+            curvature,
+            ..
+        } = self.settings.logistic;
         let parameters = self.theta.nrows() * self.theta.ncols();
         let dense = parameters <= WIDEST;
         let descends = private::descends(&self.settings);
-        let nearby =
-            !self.settings.is_private() && facts.rows as f64 * (parameters as f64).powi(2) >= LONG_SUM;
+        let nearby = !self.settings.is_private()
+            && facts.rows as f64 * (parameters as f64).powi(2) >= LONG_SUM;
         let factor_passes = self.passes_for_a_factor(facts.rows as usize);
         TrainingLimits {
             // Rows that all weigh little have a small gradient everywhere.
@@ -203,8 +213,18 @@ impl LogisticModel {
         let survey = sample.survey(self.frame(), with_gram)?;
         self.check_classes(&survey.class_rows)?;
         let facts = RowFacts::of(&survey);
-        let limits = TrainingLimits { keep, ..self.limits(&facts) };
-        if !dense && self.extra.penalty.iter().skip(self.basis.intercept as usize).any(|p| *p == 0.0) {
+        let limits = TrainingLimits {
+            keep,
+            ..self.limits(&facts)
+        };
+        if !dense
+            && self
+                .extra
+                .penalty
+                .iter()
+                .skip(self.basis.intercept as usize)
+                .any(|p| *p == 0.0)
+        {
             return Err(Error::Parameter {
                 name: "lambda",
                 value: self.settings.logistic.lambda.to_string(),
@@ -216,18 +236,38 @@ impl LogisticModel {
         }
         let start = std::mem::replace(&mut self.theta, Mat::zeros(0, 0));
         let outputs = start.ncols();
-        let objective =
-            RowObjective { sample, frame: PassFrame { outputs, ..self.frame() }, extra: &self.extra };
+        let objective = RowObjective {
+            sample,
+            frame: PassFrame {
+                outputs,
+                ..self.frame()
+            },
+            extra: &self.extra,
+        };
         let trained = match train::train(&objective, start.clone(), None, limits) {
             // What conjugate gradients cannot solve, a factor may.
             Err(Error::NotTrained { .. } | Error::NotConverged { .. })
                 if limits.dense && !limits.factored =>
             {
-                train::train(&objective, start, None, TrainingLimits { factored: true, ..limits })?
+                train::train(
+                    &objective,
+                    start,
+                    None,
+                    TrainingLimits {
+                        factored: true,
+                        ..limits
+                    },
+                )?
             }
             other => other?,
         };
-        let TrainedParameters { place, bowl, aids, iterations, passes } = trained;
+        let TrainedParameters {
+            place,
+            bowl,
+            aids,
+            iterations,
+            passes,
+        } = trained;
         self.aids = aids;
         self.aids.guide = self.aids.guide.map(|guide| guide.of_rows(self.row_set));
         self.theta = place.theta;
@@ -257,7 +297,10 @@ impl LogisticModel {
             return Ok(self.current_bound().absolute.is_finite());
         }
         let mut kept = self.clone();
-        let limits = TrainingLimits { keep: true, ..self.limits(&self.facts) };
+        let limits = TrainingLimits {
+            keep: true,
+            ..self.limits(&self.facts)
+        };
         let survey = sample.survey(self.frame(), curvature::needs_gram(sample, self.frame()))?;
         let bowl = self.objective(sample).bowl(&self.theta, limits);
         // A Hessian that is numerically singular here was not so when the data determine anything.
@@ -288,7 +331,8 @@ impl LogisticModel {
         let wrong = bowl.as_ref().map_or(0.0, |bowl| bowl.wrong);
         self.standing = match bowl {
             Some(bowl) => {
-                let curvature = HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())?;
+                let curvature =
+                    HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())?;
                 Some(StandingHessian::new(curvature))
             }
             None => None,
@@ -312,9 +356,10 @@ impl LogisticModel {
             return Err(Error::NoWeight);
         }
         match class_rows.iter().position(|rows| *rows == 0) {
-            Some(class) if self.extra.least() == 0.0 => {
-                Err(Error::EmptyClass { class, classes: class_rows.len() })
-            }
+            Some(class) if self.extra.least() == 0.0 => Err(Error::EmptyClass {
+                class,
+                classes: class_rows.len(),
+            }),
             _ => Ok(()),
         }
     }
@@ -428,9 +473,15 @@ impl LogisticModel {
             evidence.not_covered.push(NotCovered::DescentPath);
         }
         if self.ledger.remnant > 0.0 {
-            evidence.not_covered.push(NotCovered::DeadColumns { norm: self.ledger.remnant });
+            evidence.not_covered.push(NotCovered::DeadColumns {
+                norm: self.ledger.remnant,
+            });
         }
-        let guided = self.aids.guide.as_ref().is_some_and(|guide| guide.row_set != self.row_set);
+        let guided = self
+            .aids
+            .guide
+            .as_ref()
+            .is_some_and(|guide| guide.row_set != self.row_set);
         if self.ledger.moved > 0.0 && self.standing.is_some() || self.standing.is_none() && guided {
             evidence.kept_beside.push(NotCovered::KeptCurvature);
         }
@@ -439,17 +490,40 @@ impl LogisticModel {
 
     fn bytes(&self) -> usize {
         let parameters = self.theta.nrows() * self.theta.ncols() * size_of::<f64>();
-        parameters + self.precomputed().iter().map(|part| part.bytes).sum::<usize>()
+        parameters
+            + self
+                .precomputed()
+                .iter()
+                .map(|part| part.bytes)
+                .sum::<usize>()
     }
 
     fn precomputed(&self) -> Vec<Precomputed> {
-        let parts = self.standing.iter().flat_map(|standing| standing.base.bytes());
+        let parts = self
+            .standing
+            .iter()
+            .flat_map(|standing| standing.base.bytes());
         let run = self.path.iter().map(|path| (DESCENT_RUN, path.bytes()));
-        let seen =
-            self.ledger.anchor.iter().filter_map(|anchor| anchor.seen.as_ref()).map(|seen| seen.bytes());
+        let seen = self
+            .ledger
+            .anchor
+            .iter()
+            .filter_map(|anchor| anchor.seen.as_ref())
+            .map(|seen| seen.bytes());
         let seen: usize = seen.sum();
-        let table = self.aids.table.iter().map(|table| ("rows in single precision", table.bytes() + seen));
-        parts.chain(run).chain(table).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+        let table = self
+            .aids
+            .table
+            .iter()
+            .map(|table| ("rows in single precision", table.bytes() + seen));
+        parts
+            .chain(run)
+            .chain(table)
+            .map(|(what, bytes)| Precomputed {
+                what: what.into(),
+                bytes,
+            })
+            .collect()
     }
 }
 
@@ -496,15 +570,26 @@ impl Amend for LogisticModel {
         if let Some(standing) = &mut self.standing {
             standing.solved = None;
         }
-        let Some(StandingHessian { base, pending: Some(pending), .. }) = &self.standing else {
+        let Some(StandingHessian {
+            base,
+            pending: Some(pending),
+            ..
+        }) = &self.standing
+        else {
             return Ok(Settled::default());
         };
         let waiting = pending.waiting();
-        let SettlingCurvature { curvature: settled, refactored, growth } =
-            base.settled(waiting, Some(pending), &self.extra, self.frame())?;
+        let SettlingCurvature {
+            curvature: settled,
+            refactored,
+            growth,
+        } = base.settled(waiting, Some(pending), &self.extra, self.frame())?;
         let growth = growth.sqrt();
         let rows = waiting.rows();
-        self.facts = RowFacts { inverse_norm: self.facts.inverse_norm, ..RowFacts::of(&settled.survey) };
+        self.facts = RowFacts {
+            inverse_norm: self.facts.inverse_norm,
+            ..RowFacts::of(&settled.survey)
+        };
         self.standing = Some(StandingHessian::new(settled));
         self.ledger.leftover_local *= growth;
         self.ledger.unknown_local *= growth;
@@ -517,11 +602,18 @@ impl Amend for LogisticModel {
         if let Some(table) = &mut self.aids.table {
             table.scrub_own();
         }
-        if self.waiting() >= self.most_waiting() { self.settle() } else { Ok(Settled::default()) }
+        if self.waiting() >= self.most_waiting() {
+            self.settle()
+        } else {
+            Ok(Settled::default())
+        }
     }
 
     fn waiting(&self) -> usize {
-        let pending = self.standing.as_ref().and_then(|standing| standing.pending.as_ref());
+        let pending = self
+            .standing
+            .as_ref()
+            .and_then(|standing| standing.pending.as_ref());
         pending.map_or(0, |pending| pending.waiting().rows())
     }
 

@@ -54,7 +54,10 @@ impl Extra {
             }
             if let Some(tilt) = &self.tilt {
                 loss += dot(tilt.col_as_slice(c), column);
-                slope.iter_mut().zip(tilt.col_as_slice(c)).for_each(|(g, t)| *g += t);
+                slope
+                    .iter_mut()
+                    .zip(tilt.col_as_slice(c))
+                    .for_each(|(g, t)| *g += t);
             }
         }
         for (j, gauge) in self.gauge.iter().enumerate() {
@@ -72,7 +75,9 @@ impl Extra {
         let sum: f64 = (0..outputs).map(|c| theta[(column, c)]).sum();
         let gauge = self.gauge_of(column) * sum / outputs as f64;
         let tilt = |c: usize| self.tilt.as_ref().map_or(0.0, |tilt| tilt[(column, c)]);
-        (0..outputs).map(|c| self.penalty[column] * theta[(column, c)] + gauge + tilt(c)).collect()
+        (0..outputs)
+            .map(|c| self.penalty[column] * theta[(column, c)] + gauge + tilt(c))
+            .collect()
     }
 
     /// Adds the second derivative to the lower triangle of a Hessian.
@@ -105,7 +110,10 @@ impl Extra {
         let width = self.penalty.len();
         let outputs = v.len() / width.max(1);
         for (out, v) in out.chunks_exact_mut(width).zip(v.chunks_exact(width)) {
-            out.iter_mut().zip(v).zip(&self.penalty).for_each(|((out, v), penalty)| *out += penalty * v);
+            out.iter_mut()
+                .zip(v)
+                .zip(&self.penalty)
+                .for_each(|((out, v), penalty)| *out += penalty * v);
         }
         if self.gauge.is_empty() {
             return;
@@ -114,9 +122,14 @@ impl Extra {
         for v in v.chunks_exact(width) {
             pulls.iter_mut().zip(v).for_each(|(sum, v)| *sum += v);
         }
-        pulls.iter_mut().zip(&self.gauge).for_each(|(sum, gauge)| *sum = gauge * (*sum / outputs as f64));
+        pulls
+            .iter_mut()
+            .zip(&self.gauge)
+            .for_each(|(sum, gauge)| *sum = gauge * (*sum / outputs as f64));
         for out in out.chunks_exact_mut(width) {
-            out.iter_mut().zip(&pulls).for_each(|(out, pull)| *out += pull);
+            out.iter_mut()
+                .zip(&pulls)
+                .for_each(|(out, pull)| *out += pull);
         }
     }
 
@@ -142,7 +155,11 @@ impl ClassifierSettings {
             // Nothing of a row may be in the units, and this is one.
             return vec![1.0; width];
         }
-        let step = if rows.is_sparse() { 1 } else { rows.len().div_ceil(GAUGE_SAMPLE).max(1) };
+        let step = if rows.is_sparse() {
+            1
+        } else {
+            rows.len().div_ceil(GAUGE_SAMPLE).max(1)
+        };
         let mut squares = vec![0.0; width];
         let mut weight = 0.0;
         let mut written = vec![0.0; width];
@@ -150,13 +167,18 @@ impl ClassifierSettings {
         for row in rows.iter().step_by(step) {
             weight += row.weight;
             if basis.is_unshifted() {
-                squares[..first].iter_mut().for_each(|sum| *sum += row.weight);
+                squares[..first]
+                    .iter_mut()
+                    .for_each(|sum| *sum += row.weight);
                 row.features.each(|j, x| {
                     squares[first + j] += row.weight * (x * basis.inverse_scale(j)).powi(2);
                 });
             } else {
                 basis.write(row.features, 1.0, &mut written);
-                squares.iter_mut().zip(&written).for_each(|(sum, x)| *sum += row.weight * x * x);
+                squares
+                    .iter_mut()
+                    .zip(&written)
+                    .for_each(|(sum, x)| *sum += row.weight * x * x);
             }
         }
         let share = step as f64 / rows.outputs() as f64;
@@ -200,14 +222,20 @@ impl RowObjective<'_> {
         slope.loss += self.extra.slope(&theta, &mut slope.gradient);
         // A little for the rounding of the scores.
         let swing = way.map(|_| (1.0 + 1e-6) * slope.swing.sqrt());
-        let place =
-            ObjectivePlace { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin };
+        let place = ObjectivePlace {
+            theta,
+            loss: slope.loss,
+            gradient: slope.gradient,
+            margin: slope.margin,
+        };
         Ok((place, swing))
     }
 
     /// The lower triangle of the Hessian.
     pub(crate) fn hessian(&self, theta: &Mat<f64>, stride: usize) -> Result<Mat<f64>> {
-        let mut hessian = self.sample.hessian::<f64>(self.frame, theta, stride, None)?;
+        let mut hessian = self
+            .sample
+            .hessian::<f64>(self.frame, theta, stride, None)?;
         self.extra.bend(&mut hessian);
         Ok(hessian)
     }
@@ -217,7 +245,9 @@ impl RowObjective<'_> {
     /// are no such coordinates.
     pub(crate) fn single_hessian(&self, theta: &Mat<f64>) -> Result<Option<Mat<f64>>> {
         let frame = self.frame;
-        let RowSurvey { mut gram, weight, .. } = self.sample.survey(frame, true)?;
+        let RowSurvey {
+            mut gram, weight, ..
+        } = self.sample.survey(frame, true)?;
         for (j, penalty) in self.extra.penalty.iter().enumerate() {
             // A column that no row has and no penalty holds is told from others all the same.
             let own = penalty.max(LEAST_OWN * gram[(j, j)]);
@@ -225,7 +255,9 @@ impl RowObjective<'_> {
         }
         // Rows are then about as large as their number of columns says, whatever their number.
         gram *= faer::Scale(1.0 / weight);
-        let Ok(factor) = Cholesky::factor(&gram, |_| false, par(frame.threads)) else { return Ok(None) };
+        let Ok(factor) = Cholesky::factor(&gram, |_| false, par(frame.threads)) else {
+            return Ok(None);
+        };
         let mut hessian = self.sample.hessian::<f32>(frame, theta, 1, Some(&factor))?;
         unwhiten(&mut hessian, &factor, par(frame.threads));
         self.extra.bend(&mut hessian);
@@ -244,10 +276,14 @@ impl RowObjective<'_> {
 /// Parameters as one long column, class after class.
 pub(crate) fn flat(theta: &Mat<f64>) -> Mat<f64> {
     let width = theta.nrows();
-    Mat::from_fn(width * theta.ncols(), 1, |at, _| theta[(at % width, at / width)])
+    Mat::from_fn(width * theta.ncols(), 1, |at, _| {
+        theta[(at % width, at / width)]
+    })
 }
 
 /// The inverse of [`flat`].
 pub(crate) fn shaped(column: &Mat<f64>, width: usize) -> Mat<f64> {
-    Mat::from_fn(width, column.nrows() / width, |j, c| column[(c * width + j, 0)])
+    Mat::from_fn(width, column.nrows() / width, |j, c| {
+        column[(c * width + j, 0)]
+    })
 }

@@ -62,14 +62,22 @@ pub(crate) struct RowSurvey {
 impl RowSurvey {
     /// Columns that no row has, ascending.
     pub(crate) fn unseen(&self) -> Vec<usize> {
-        (0..self.support.len()).filter(|&j| self.support[j] == 0).collect()
+        (0..self.support.len())
+            .filter(|&j| self.support[j] == 0)
+            .collect()
     }
 
     /// Takes in what is known of other rows.
     fn join(&mut self, other: Self) {
         self.gram += other.gram;
-        self.support.iter_mut().zip(other.support).for_each(|(a, b)| *a += b);
-        self.class_rows.iter_mut().zip(other.class_rows).for_each(|(a, b)| *a += b);
+        self.support
+            .iter_mut()
+            .zip(other.support)
+            .for_each(|(a, b)| *a += b);
+        self.class_rows
+            .iter_mut()
+            .zip(other.class_rows)
+            .for_each(|(a, b)| *a += b);
         self.reach = self.reach.max(other.reach);
         self.weight += other.weight;
         self.trace += other.trace;
@@ -88,7 +96,11 @@ impl PassFrame<'_> {
     }
 
     pub(super) fn rule(&self) -> MemberRule {
-        MemberRule { link: self.link, clip: self.clip, intercept: self.basis.intercept }
+        MemberRule {
+            link: self.link,
+            clip: self.clip,
+            intercept: self.basis.intercept,
+        }
     }
 
     pub(crate) fn write(&self, member: &WeightedRow<'_>, out: &mut [f64]) {
@@ -98,7 +110,9 @@ impl PassFrame<'_> {
     /// Whether to go through a row's non-zeros instead of writing it out.
     pub(super) fn is_thin(&self, row: RowRef<'_>) -> bool {
         match row {
-            RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => self.are_few(columns.len()),
+            RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
+                self.are_few(columns.len())
+            }
             _ => false,
         }
     }
@@ -110,7 +124,9 @@ impl PassFrame<'_> {
 
     /// Whether a row can be multiplied where it lies, but for its constant.
     pub(super) fn lies_ready(&self, member: &WeightedRow<'_>) -> bool {
-        self.basis.is_unshifted() && member.scale == 1.0 && matches!(member.features, RowRef::Dense64(_))
+        self.basis.is_unshifted()
+            && member.scale == 1.0
+            && matches!(member.features, RowRef::Dense64(_))
     }
 
     /// Adds the non-zeros of a row to a list, in the caller's units.
@@ -119,7 +135,9 @@ impl PassFrame<'_> {
         if first == 1 {
             out.push((0, member.scale));
         }
-        member.features.each(|j, x| out.push((first + j, x * member.scale)));
+        member
+            .features
+            .each(|j, x| out.push((first + j, x * member.scale)));
     }
 
     /// The non-zeros of a thin row.
@@ -132,7 +150,9 @@ impl PassFrame<'_> {
         if first == 1 {
             out.push((0, member.scale));
         }
-        member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
+        member
+            .features
+            .each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
     }
 }
 
@@ -181,7 +201,12 @@ impl RowSample<'_> {
                 part.fill(0.0);
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
-            LossSlope { loss, gradient, margin, swing }
+            LossSlope {
+                loss,
+                gradient,
+                margin,
+                swing,
+            }
         };
         let mut total: Option<LossSlope> = None;
         self.gather(frame.threads, work, |part| match &mut total {
@@ -194,7 +219,12 @@ impl RowSample<'_> {
             none => *none = Some(part),
         })?;
         let gradient = Mat::zeros(theta.nrows(), outputs);
-        let nothing = LossSlope { loss: 0.0, gradient, margin: f64::INFINITY, swing: 0.0 };
+        let nothing = LossSlope {
+            loss: 0.0,
+            gradient,
+            margin: f64::INFINITY,
+            swing: 0.0,
+        };
         Ok(total.unwrap_or(nothing))
     }
 
@@ -258,7 +288,12 @@ impl RowSample<'_> {
     }
 
     /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
-    pub(crate) fn times(&self, frame: PassFrame<'_>, bends: &RowLines, v: &[f64]) -> Result<Mat<f64>> {
+    pub(crate) fn times(
+        &self,
+        frame: PassFrame<'_>,
+        bends: &RowLines,
+        v: &[f64],
+    ) -> Result<Mat<f64>> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
@@ -268,7 +303,10 @@ impl RowSample<'_> {
                 return product_of_blocks(frame, &bends, v, members);
             }
             let mut reader = PassReader::raw(frame);
-            let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
+            let vectors: Vec<Vec<f64>> = v
+                .chunks_exact(width)
+                .map(|part| reader.against(part))
+                .collect();
             let mut out = Mat::zeros(width * outputs, 1);
             let mut along = vec![0.0; outputs];
             for (member, bend) in members.iter().zip(bends.chunks_exact(outputs)) {
@@ -283,7 +321,9 @@ impl RowSample<'_> {
                     reader.add_to(member.weight * bend[c] * (along - mean), out);
                 }
             }
-            out.col_as_slice_mut(0).chunks_exact_mut(width).for_each(|part| reader.inner(part));
+            out.col_as_slice_mut(0)
+                .chunks_exact_mut(width)
+                .for_each(|part| reader.inner(part));
             out
         })
     }
@@ -292,7 +332,9 @@ impl RowSample<'_> {
     pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> Result<f64> {
         let width = frame.basis.width();
         // A dense row needs half a solve; a thin one a few entries of the inverse.
-        let inverse = self.is_thin(frame).then(|| factor.inverse(par(frame.threads)));
+        let inverse = self
+            .is_thin(frame)
+            .then(|| factor.inverse(par(frame.threads)));
         let work = |_: usize, members: &[WeightedRow<'_>]| {
             let mut reader = PassReader::new(frame);
             let mut block = Mat::zeros(width, BLOCK);
@@ -309,12 +351,18 @@ impl RowSample<'_> {
                     let mut square = 0.0;
                     for &(j, x) in &reader.entries {
                         let column = inverse.col_as_slice(j);
-                        square += x * reader.entries.iter().map(|&(i, y)| y * column[i]).sum::<f64>();
+                        square += x * reader
+                            .entries
+                            .iter()
+                            .map(|&(i, y)| y * column[i])
+                            .sum::<f64>();
                     }
                     largest = largest.max(square);
                     continue;
                 }
-                block.col_as_slice_mut(count).copy_from_slice(&reader.buffer);
+                block
+                    .col_as_slice_mut(count)
+                    .copy_from_slice(&reader.buffer);
                 count += 1;
                 if count == BLOCK {
                     largest = largest.max(finish(&mut block, count));
@@ -332,7 +380,10 @@ impl RowSample<'_> {
     pub(crate) fn survey(&self, frame: PassFrame<'_>, with_gram: bool) -> Result<RowSurvey> {
         let width = frame.basis.width();
         let classes = frame.link.classes(frame.outputs);
-        let single = PassFrame { outputs: 1, ..frame };
+        let single = PassFrame {
+            outputs: 1,
+            ..frame
+        };
         let nothing = RowSurvey {
             gram: Mat::zeros(0, 0),
             support: vec![0; width],
@@ -384,9 +435,11 @@ fn slope_of_blocks(
     let outputs = frame.outputs;
     // One product for both: the rows are the larger side of it.
     let both = way.map(|way| {
-        Mat::from_fn(theta.nrows(), 2 * outputs, |j, c| match c.checked_sub(outputs) {
-            Some(c) => way[(j, c)],
-            None => theta[(j, c)],
+        Mat::from_fn(theta.nrows(), 2 * outputs, |j, c| {
+            match c.checked_sub(outputs) {
+                Some(c) => way[(j, c)],
+                None => theta[(j, c)],
+            }
         })
     });
     let vectors = both.as_ref().unwrap_or(theta);
@@ -416,16 +469,28 @@ fn slope_of_blocks(
         gradient.add(&part);
         part.clear();
     }
-    LossSlope { loss, gradient: block.inner(gradient), margin, swing }
+    LossSlope {
+        loss,
+        gradient: block.inner(gradient),
+        margin,
+        swing,
+    }
 }
 
 /// The gradient over rows of these scores, block by block.
-fn gradient_of_blocks(frame: PassFrame<'_>, scores: &[f64], members: &[WeightedRow<'_>]) -> Mat<f64> {
+fn gradient_of_blocks(
+    frame: PassFrame<'_>,
+    scores: &[f64],
+    members: &[WeightedRow<'_>],
+) -> Mat<f64> {
     let outputs = frame.outputs;
     let mut block = RowBlock::new(frame, members);
     let mut gradient = block.nothing();
     let mut part = block.nothing();
-    for (stretch, lines) in members.chunks(STRETCH).zip(scores.chunks(STRETCH * outputs)) {
+    for (stretch, lines) in members
+        .chunks(STRETCH)
+        .zip(scores.chunks(STRETCH * outputs))
+    {
         for (rows, lines) in stretch.chunks(BLOCK).zip(lines.chunks(BLOCK * outputs)) {
             block.load(rows);
             for ((k, member), line) in rows.iter().enumerate().zip(lines.chunks_exact(outputs)) {

@@ -50,7 +50,12 @@ struct QuasiHessian {
 
 impl QuasiHessian {
     fn new(memory: usize) -> Self {
-        Self { memory, pairs: Vec::new(), sigma: 0.0, updates: Vec::new() }
+        Self {
+            memory,
+            pairs: Vec::new(),
+            sigma: 0.0,
+            updates: Vec::new(),
+        }
     }
 
     /// Takes in a pair of differences; false where rounding is all there is in them.
@@ -77,7 +82,10 @@ impl QuasiHessian {
             let product = self.times(s);
             let bent = along(s, &product).sqrt();
             let risen = along(s, y).sqrt();
-            self.updates.push((product * faer::Scale(1.0 / bent), y * faer::Scale(1.0 / risen)));
+            self.updates.push((
+                product * faer::Scale(1.0 / bent),
+                y * faer::Scale(1.0 / risen),
+            ));
         }
         true
     }
@@ -86,8 +94,16 @@ impl QuasiHessian {
     fn times(&self, v: &Mat<f64>) -> Mat<f64> {
         let mut product = v * faer::Scale(self.sigma);
         for (down, up) in &self.updates {
-            add_scaled(product.col_as_slice_mut(0), -along(down, v), down.col_as_slice(0));
-            add_scaled(product.col_as_slice_mut(0), along(up, v), up.col_as_slice(0));
+            add_scaled(
+                product.col_as_slice_mut(0),
+                -along(down, v),
+                down.col_as_slice(0),
+            );
+            add_scaled(
+                product.col_as_slice_mut(0),
+                along(up, v),
+                up.col_as_slice(0),
+            );
         }
         product
     }
@@ -99,7 +115,12 @@ fn along(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
 
 impl DescentPath {
     /// Goes down from 0 until the gradient is `goal` times the first one, or for `most` steps.
-    pub(crate) fn run(model: &LogisticModel, sample: &RowSample<'_>, most: usize, goal: f64) -> Result<Self> {
+    pub(crate) fn run(
+        model: &LogisticModel,
+        sample: &RowSample<'_>,
+        most: usize,
+        goal: f64,
+    ) -> Result<Self> {
         let objective = model.objective(sample);
         let step = 1.0 / smoothness(model, sample)?;
         let mut theta = Mat::zeros(model.theta.nrows() * model.theta.ncols(), 1);
@@ -119,7 +140,12 @@ impl DescentPath {
                 break;
             }
         }
-        Ok(Self { row_set: model.row_set, step, steps, end: theta })
+        Ok(Self {
+            row_set: model.row_set,
+            step,
+            steps,
+            end: theta,
+        })
     }
 
     /// The steps of the run.
@@ -148,10 +174,16 @@ impl DescentPath {
         let mut exact_steps = 0;
         for (at, (old, old_gradient)) in self.steps.iter().enumerate() {
             left.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
-            let removed = flat(&gone.slope(frame, &shaped(&theta, model.theta.nrows()), None)?.gradient);
+            let removed = flat(
+                &gone
+                    .slope(frame, &shaped(&theta, model.theta.nrows()), None)?
+                    .gradient,
+            );
             let way = &theta - old;
             let late = at.saturating_sub(settings.burn_in);
-            let reads = at < settings.burn_in || late % settings.period.max(1) == 0 || quasi.pairs.is_empty();
+            let reads = at < settings.burn_in
+                || late % settings.period.max(1) == 0
+                || quasi.pairs.is_empty();
             let gradient = if reads {
                 exact_steps += 1;
                 let exact = slope(&objective, &theta)?;
@@ -164,17 +196,33 @@ impl DescentPath {
             steps.push((theta, gradient));
             theta = next;
         }
-        Ok((Self { row_set: model.row_set, step: self.step, steps, end: theta }, exact_steps))
+        Ok((
+            Self {
+                row_set: model.row_set,
+                step: self.step,
+                steps,
+                end: theta,
+            },
+            exact_steps,
+        ))
     }
 }
 
 fn slope(objective: &RowObjective<'_>, theta: &Mat<f64>) -> Result<Mat<f64>> {
-    Ok(flat(&objective.at(shaped(theta, objective.frame.basis.width()))?.gradient))
+    Ok(flat(
+        &objective
+            .at(shaped(theta, objective.frame.basis.width()))?
+            .gradient,
+    ))
 }
 
 /// An upper bound on the largest eigenvalue of the Hessian, wherever it is taken.
 fn smoothness(model: &LogisticModel, sample: &RowSample<'_>) -> Result<f64> {
-    let frame = PassFrame { link: Link::Logistic, outputs: 1, ..model.frame() };
+    let frame = PassFrame {
+        link: Link::Logistic,
+        outputs: 1,
+        ..model.frame()
+    };
     let gram = gram_norm(sample, frame)?;
     let penalty = model.extra.penalty.iter().copied().fold(0.0, f64::max);
     // What holds the sum over the classes bends where the rows do not.
@@ -195,7 +243,9 @@ mod tests {
     fn rows(classes: usize) -> Rows {
         let mut state = 11u64;
         let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             ((state >> 11) as f64) / (1u64 << 52) as f64 - 1.0
         };
         let x: Vec<f64> = (0..300 * 5).map(|_| next()).collect();
@@ -205,12 +255,21 @@ mod tests {
             match classes {
                 2 => y.push(if score > 0.0 { 1.0 } else { -1.0 }),
                 _ => {
-                    let class = if score > 0.5 { 2 } else { (score > -0.5) as usize };
+                    let class = if score > 0.5 {
+                        2
+                    } else {
+                        (score > -0.5) as usize
+                    };
                     y.extend((0..3).map(|c| (c == class) as u8 as f64));
                 }
             }
         }
-        Rows::new(Dense::new(x, 5).unwrap(), y, if classes == 2 { 1 } else { 3 }).unwrap()
+        Rows::new(
+            Dense::new(x, 5).unwrap(),
+            y,
+            if classes == 2 { 1 } else { 3 },
+        )
+        .unwrap()
     }
 
     /// The replay is near plain gradient descent without the rows: much nearer than that is to the run with them.
@@ -230,20 +289,35 @@ mod tests {
             let removed = RowSample::new(frame, &removed_rows, &HashSet::new(), None).unwrap();
             let run = DescentPath::run(&model, &all, 400, 1e-7).unwrap();
             let optimum = flat(&model.theta);
-            assert!(norm(&(&run.end - &optimum)) < 1e-4 * norm(&optimum), "{} steps", run.len());
+            assert!(
+                norm(&(&run.end - &optimum)) < 1e-4 * norm(&optimum),
+                "{} steps",
+                run.len()
+            );
             // Plain gradient descent over the retained rows, as many steps of the same length.
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&left), &plain).unwrap() * faer::Scale(run.step);
+                plain = &plain
+                    - slope(&model.objective(&left), &plain).unwrap() * faer::Scale(run.step);
             }
-            let settings = FollowSettings { burn_in: 10, period: 5, memory: 2 };
+            let settings = FollowSettings {
+                burn_in: 10,
+                period: 5,
+                memory: 2,
+            };
             let (replay, exact) = run.without(&model, &left, &removed, settings).unwrap();
             assert!(exact <= 11 + run.len() / 5, "{exact} of {}", run.len());
             let moved = norm(&(&plain - &run.end));
             let off = norm(&(&plain - &replay.end));
-            assert!(off < 0.02 * moved, "{classes} classes: {off:.2e} of {moved:.2e}");
+            assert!(
+                off < 0.02 * moved,
+                "{classes} classes: {off:.2e} of {moved:.2e}"
+            );
             // Every step over all retained rows is gradient descent itself.
-            let every = FollowSettings { burn_in: usize::MAX, ..settings };
+            let every = FollowSettings {
+                burn_in: usize::MAX,
+                ..settings
+            };
             let (same, _) = run.without(&model, &left, &removed, every).unwrap();
             assert!(norm(&(&plain - &same.end)) < 1e-12);
             // The replay is a run like the first, and can be replayed again.
@@ -254,7 +328,8 @@ mod tests {
             let (again, _) = replay.without(&model, &fewer, &last, settings).unwrap();
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&fewer), &plain).unwrap() * faer::Scale(run.step);
+                plain = &plain
+                    - slope(&model.objective(&fewer), &plain).unwrap() * faer::Scale(run.step);
             }
             assert!(norm(&(&plain - &again.end)) < 0.05 * norm(&(&plain - &run.end)));
         }
@@ -272,7 +347,11 @@ mod tests {
         // Differences of any size teach the same, or nothing.
         let mut tiny = QuasiHessian::new(2);
         assert!(tiny.learn(column([1e-130, 0.0, 0.5e-130]), column([2.0, 0.1, 0.7])));
-        assert!(tiny.times(&column([1e-130, 0.0, 0.5e-130])).norm_l2().is_finite());
+        assert!(
+            tiny.times(&column([1e-130, 0.0, 0.5e-130]))
+                .norm_l2()
+                .is_finite()
+        );
         assert!(!tiny.learn(column([1e-320, 0.0, 0.0]), column([1.0, 0.0, 0.0])));
     }
 }

@@ -51,7 +51,9 @@ impl Privacy {
     pub(crate) fn noise(&self) -> f64 {
         match self.certifier {
             Certifier::Removal { noise } => noise,
-            Certifier::Descent { distance } => 2.0 * distance / (std::f64::consts::SQRT_2 * self.root()),
+            Certifier::Descent { distance } => {
+                2.0 * distance / (std::f64::consts::SQRT_2 * self.root())
+            }
         }
     }
 }
@@ -67,7 +69,8 @@ fn gaussian(seed: u64, stream: u64, deviation: f64, width: usize, outputs: usize
 /// What noise is drawn for: a sum over the ids of the rows, so that it does not depend on their order and follows a row that
 /// comes or goes.
 pub(crate) fn fingerprint(ids: impl Iterator<Item = RowId>) -> u64 {
-    ids.map(|id| random_word(id.0, DrawPurpose::Noise, id.0, 0)).fold(0, u64::wrapping_add)
+    ids.map(|id| random_word(id.0, DrawPurpose::Noise, id.0, 0))
+        .fold(0, u64::wrapping_add)
 }
 
 /// The noise in the objective, where there is some, for the rows of this fingerprint.
@@ -86,7 +89,13 @@ pub(crate) fn tilt(
 
 /// Whether the model hides its parameters behind noise.
 pub(crate) fn descends(settings: &ClassifierSettings) -> bool {
-    matches!(settings.logistic.privacy, Some(Privacy { certifier: Certifier::Descent { .. }, .. }))
+    matches!(
+        settings.logistic.privacy,
+        Some(Privacy {
+            certifier: Certifier::Descent { .. },
+            ..
+        })
+    )
 }
 
 /// After so many steps gradient descent is given up for training, which leads to the same place. What is certified is the
@@ -101,13 +110,18 @@ pub(crate) fn descend(
     survey: &RowSurvey,
 ) -> Result<(LogisticModel, usize, usize)> {
     let Some(privacy) = model.settings.logistic.privacy else {
-        return Err(Error::Damaged("a model without noise cannot descend".into()));
+        return Err(Error::Damaged(
+            "a model without noise cannot descend".into(),
+        ));
     };
     let lambda = model.settings.logistic.lambda;
     let width = model.theta.nrows();
     let largest = gram_norm(sample, model.frame())?;
     let smooth = lambda + 0.25 * largest.min(survey.trace);
-    let limits = TrainingLimits { keep: false, ..model.limits(&RowFacts::of(survey)) };
+    let limits = TrainingLimits {
+        keep: false,
+        ..model.limits(&RowFacts::of(survey))
+    };
     let theta = model.theta.clone();
     let (place, steps, passes) = {
         let objective = model.objective(sample);
@@ -122,7 +136,11 @@ pub(crate) fn descend(
         }
         if norm(&place.gradient) > goal {
             let trained = train(&objective, place.theta, None, limits)?;
-            (trained.place, steps + trained.iterations, steps + trained.passes)
+            (
+                trained.place,
+                steps + trained.iterations,
+                steps + trained.passes,
+            )
         } else {
             (place, steps, steps + 1)
         }
@@ -135,7 +153,13 @@ pub(crate) fn descend(
     model.ledger = BoundLedger::measured(place.gradient, model.hidden(&model.facts, &model.theta));
     model.noise_rows = model.row_set;
     let outputs = model.theta.ncols();
-    model.veil = Some(gaussian(privacy.seed, model.noise_rows, privacy.noise(), width, outputs));
+    model.veil = Some(gaussian(
+        privacy.seed,
+        model.noise_rows,
+        privacy.noise(),
+        width,
+        outputs,
+    ));
     check_start(&model)?;
     Ok((model, steps, passes))
 }
@@ -178,7 +202,9 @@ pub(crate) fn certificate(model: &LogisticModel) -> Option<Certificate> {
 
 /// Refuses noise so small that training alone passes the budget.
 pub(crate) fn check_start(model: &LogisticModel) -> Result<()> {
-    let Some(certificate) = certificate(model) else { return Ok(()) };
+    let Some(certificate) = certificate(model) else {
+        return Ok(());
+    };
     if certificate.used <= certificate.budget {
         return Ok(());
     }

@@ -114,7 +114,11 @@ impl BestIntercepts {
     fn follow(&self, way: f64, concordance: f64) -> f64 {
         let square = 0.25 * way * way / (LEAST_BENT * self.held);
         let knee = 0.5 / concordance;
-        let mean = if square <= knee * knee { square.sqrt() } else { 0.5 * (square / knee + knee) };
+        let mean = if square <= knee * knee {
+            square.sqrt()
+        } else {
+            0.5 * (square / knee + knee)
+        };
         mean + self.mean_reach * way
     }
 }
@@ -124,7 +128,9 @@ impl InterceptLoss<'_> {
     fn each(&self, shift: &[f64], mut see: impl FnMut(&WeightedRow<'_>, &[f64])) -> Result<()> {
         let mut line = vec![0.0; self.outputs];
         self.sample.each_part(|offset, members| {
-            let lines = self.sample.lines_of(self.frame, self.scores, offset, members);
+            let lines = self
+                .sample
+                .lines_of(self.frame, self.scores, offset, members);
             for (member, scores) in members.iter().zip(lines.chunks_exact(self.outputs)) {
                 moved(scores, shift, &mut line);
                 see(member, &line);
@@ -134,7 +140,11 @@ impl InterceptLoss<'_> {
 
     fn at(&self, shift: &[f64]) -> Result<InterceptPlace> {
         let outputs = self.outputs;
-        let mut place = InterceptPlace { loss: 0.0, gradient: vec![0.0; outputs], size: vec![0.0; outputs] };
+        let mut place = InterceptPlace {
+            loss: 0.0,
+            gradient: vec![0.0; outputs],
+            size: vec![0.0; outputs],
+        };
         let mut residual = vec![0.0; outputs];
         self.each(shift, |member, line| {
             place.loss += member.weight * self.link.judge(line, member.class, &mut residual).0;
@@ -161,10 +171,19 @@ impl InterceptLoss<'_> {
         // −Σ w ppᵀ, a block of rows at a time.
         let subtract = |hessian: &mut Mat<f64>, p: &Mat<f64>, wp: &Mat<f64>, count: usize| {
             let p = p.as_ref().subcols(0, count).transpose();
-            multiply_lower(hessian.as_mut(), Accum::Add, wp.as_ref().subcols(0, count), p, -1.0, Par::Seq);
+            multiply_lower(
+                hessian.as_mut(),
+                Accum::Add,
+                wp.as_ref().subcols(0, count),
+                p,
+                -1.0,
+                Par::Seq,
+            );
         };
         self.sample.each_part(|offset, members| {
-            let lines = self.sample.lines_of(self.frame, self.scores, offset, members);
+            let lines = self
+                .sample
+                .lines_of(self.frame, self.scores, offset, members);
             let mut reader = PassReader::raw(self.frame);
             let mut sum = vec![0.0; mean.len()];
             for (member, scores) in members.iter().zip(lines.chunks_exact(outputs)) {
@@ -179,7 +198,9 @@ impl InterceptLoss<'_> {
                     continue;
                 }
                 let scaled_line = scaled.col_as_slice_mut(count).iter_mut();
-                scaled_line.zip(p).for_each(|(own, p)| *own = member.weight * *p);
+                scaled_line
+                    .zip(p)
+                    .for_each(|(own, p)| *own = member.weight * *p);
                 count += 1;
                 if count == BLOCK {
                     subtract(&mut hessian, &probabilities, &scaled, count);
@@ -187,13 +208,19 @@ impl InterceptLoss<'_> {
                 }
             }
             reader.inner(&mut sum);
-            mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean += sum);
+            mean.iter_mut()
+                .zip(sum)
+                .for_each(|(mean, sum)| *mean += sum);
         })?;
         if self.link == Link::Softmax {
             subtract(&mut hessian, &probabilities, &scaled, count);
             // The lines of J sum to 0. A sum of p_a·p_b over the other classes loses nothing where p − p² would.
-            let others =
-                |a: usize| (0..outputs).filter(|b| *b != a).map(|b| hessian[(a.max(b), a.min(b))]).sum();
+            let others = |a: usize| {
+                (0..outputs)
+                    .filter(|b| *b != a)
+                    .map(|b| hessian[(a.max(b), a.min(b))])
+                    .sum()
+            };
             let diagonal: Vec<f64> = (0..outputs).map(others).collect();
             for (a, others) in diagonal.iter().enumerate() {
                 hessian[(a, a)] = -others;
@@ -204,10 +231,18 @@ impl InterceptLoss<'_> {
         let shift = shift.to_vec();
         // The constant of a row is 1, so that the first sum is that of the weights.
         let held = mean[0];
-        let square =
-            mean[1..].iter().zip(&self.penalty[1..]).map(|(sum, penalty)| (sum / held).powi(2) / penalty);
+        let square = mean[1..]
+            .iter()
+            .zip(&self.penalty[1..])
+            .map(|(sum, penalty)| (sum / held).powi(2) / penalty);
         let mean_reach = square.sum::<f64>().sqrt();
-        Ok(factor.map(|factor| InterceptBend { hessian, factor, held, mean_reach, shift }))
+        Ok(factor.map(|factor| InterceptBend {
+            hessian,
+            factor,
+            held,
+            mean_reach,
+            shift,
+        }))
     }
 
     /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
@@ -216,24 +251,36 @@ impl InterceptLoss<'_> {
         let concordance = self.link.concordance();
         let mut shift = vec![0.0; self.outputs];
         let mut place = self.at(&shift)?;
-        let Some(mut bend) = self.bend(&shift)? else { return Ok(None) };
+        let Some(mut bend) = self.bend(&shift)? else {
+            return Ok(None);
+        };
         for _ in 0..MOST_STEPS {
             let mut step = Mat::from_fn(self.outputs, 1, |c, _| place.gradient[c]);
             bend.factor.solve(step.as_mut(), Par::Seq);
-            let slope: f64 = (0..self.outputs).map(|c| step[(c, 0)] * place.gradient[c]).sum();
+            let slope: f64 = (0..self.outputs)
+                .map(|c| step[(c, 0)] * place.gradient[c])
+                .sum();
             // A step that is all rounding of the gradient leads nowhere.
             let mut rounded = Mat::from_fn(self.outputs, 1, |c, _| blur * place.size[c]);
             bend.factor.solve(rounded.as_mut(), Par::Seq);
-            let hidden: f64 = (0..self.outputs).map(|c| rounded[(c, 0)] * blur * place.size[c]).sum();
+            let hidden: f64 = (0..self.outputs)
+                .map(|c| rounded[(c, 0)] * blur * place.size[c])
+                .sum();
             if slope <= hidden.max(f64::MIN_POSITIVE) {
                 break;
             }
             // Where the loss cannot tell whether a step helps, the gradient can, and a shorter one is no better.
-            let most = if slope <= 1e-3 * UNIT * place.loss.abs() { 1 } else { 30 };
+            let most = if slope <= 1e-3 * UNIT * place.loss.abs() {
+                1
+            } else {
+                30
+            };
             let mut found = None;
             for halvings in 0..most {
                 let length = 0.5f64.powi(halvings);
-                let moved: Vec<f64> = (0..self.outputs).map(|c| shift[c] - length * step[(c, 0)]).collect();
+                let moved: Vec<f64> = (0..self.outputs)
+                    .map(|c| shift[c] - length * step[(c, 0)])
+                    .collect();
                 let next = self.at(&moved)?;
                 let falls = next.loss <= place.loss - 0.1 * length * slope;
                 let shrinks = square(&next.gradient) < 0.25 * square(&place.gradient);
@@ -248,24 +295,33 @@ impl InterceptLoss<'_> {
             place = next;
             // A bend that was looked up nearby does as long as the steps are good.
             if worn {
-                let Some(here) = self.bend(&shift)? else { return Ok(None) };
+                let Some(here) = self.bend(&shift)? else {
+                    return Ok(None);
+                };
                 bend = here;
             }
         }
         let way = |bend: &InterceptBend| concordance * distance(&bend.shift, &shift);
         if way(&bend) > NEARBY {
-            let Some(here) = self.bend(&shift)? else { return Ok(None) };
+            let Some(here) = self.bend(&shift)? else {
+                return Ok(None);
+            };
             bend = here;
         }
         // Every J is within this factor of the one that was looked up.
         let turned = way(&bend).exp();
         let inverse = bend.factor.inverse(Par::Seq);
         let values = symmetric_eigen(bend.hessian.as_ref(), Par::Seq).map(|(values, _)| values);
-        let least = values.and_then(|values| values.first().copied()).filter(|least| *least > 0.0);
-        let Some(least) = least.map(|least| least / turned) else { return Ok(None) };
+        let least = values
+            .and_then(|values| values.first().copied())
+            .filter(|least| *least > 0.0);
+        let Some(least) = least.map(|least| least / turned) else {
+            return Ok(None);
+        };
         // What is left of the gradient, and what its evaluation can hide, in the norm of W⁻¹.
-        let left: Vec<f64> =
-            (0..self.outputs).map(|c| place.gradient[c].abs() + blur * place.size[c]).collect();
+        let left: Vec<f64> = (0..self.outputs)
+            .map(|c| place.gradient[c].abs() + blur * place.size[c])
+            .collect();
         let mut local = 0.0;
         for a in 0..self.outputs {
             for b in 0..self.outputs {
@@ -281,7 +337,13 @@ impl InterceptLoss<'_> {
         // A probability changes by a factor of e² at most for every unit that its scores move.
         let held = bend.held * (-2.0 * (way(&bend) / concordance + distance)).exp() * (1.0 - 1e-6);
         let mean_reach = bend.mean_reach * (1.0 + 1e-6);
-        Ok(Some(BestIntercepts { shift, local, distance, held, mean_reach }))
+        Ok(Some(BestIntercepts {
+            shift,
+            local,
+            distance,
+            held,
+            mean_reach,
+        }))
     }
 }
 
@@ -297,10 +359,24 @@ struct PenalisedSquares<'a> {
 impl<'a> PenalisedSquares<'a> {
     fn new(frame: PassFrame<'a>, penalty: &'a [f64]) -> Self {
         let first = frame.basis.intercept as usize;
-        let features = if frame.basis.is_unshifted() { penalty.len() - first } else { 0 };
-        let scales = (0..features).map(|j| frame.basis.inverse_scale(j)).collect();
-        let shares = penalty[first..first + features].iter().map(|penalty| 1.0 / penalty).collect();
-        Self { frame, penalty, scales, shares }
+        let features = if frame.basis.is_unshifted() {
+            penalty.len() - first
+        } else {
+            0
+        };
+        let scales = (0..features)
+            .map(|j| frame.basis.inverse_scale(j))
+            .collect();
+        let shares = penalty[first..first + features]
+            .iter()
+            .map(|penalty| 1.0 / penalty)
+            .collect();
+        Self {
+            frame,
+            penalty,
+            scales,
+            shares,
+        }
     }
 
     fn of(&self, member: &WeightedRow<'_>) -> f64 {
@@ -313,7 +389,9 @@ impl<'a> PenalisedSquares<'a> {
         let mut sum = 0.0;
         let mut add = |j: usize, x: f64| sum += (x * member.scale).powi(2) / self.penalty[j];
         if self.frame.basis.is_unshifted() {
-            member.features.each(|j, x| add(first + j, x * self.scales[j]));
+            member
+                .features
+                .each(|j, x| add(first + j, x * self.scales[j]));
         } else {
             let mut reader = PassReader::new(self.frame);
             reader.read(member);
@@ -329,7 +407,9 @@ impl<'a> PenalisedSquares<'a> {
 
 /// Scores with other intercepts.
 fn moved(scores: &[f64], shift: &[f64], line: &mut [f64]) {
-    line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
+    line.iter_mut()
+        .zip(scores.iter().zip(shift))
+        .for_each(|(z, (score, shift))| *z = score + shift);
 }
 
 fn square(values: &[f64]) -> f64 {
@@ -337,7 +417,11 @@ fn square(values: &[f64]) -> f64 {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b) * (a - b))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// Parameters with the best intercepts for their coefficients.
@@ -355,7 +439,9 @@ impl LogisticModel {
     /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
     /// infinite where this way of bounding it says nothing.
     pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> Result<f64> {
-        Ok(self.profiled(sample)?.map_or(f64::INFINITY, |place| place.bound_before))
+        Ok(self
+            .profiled(sample)?
+            .map_or(f64::INFINITY, |place| place.bound_before))
     }
 
     /// The largest ‖x‖ in the norm of Λ⁻¹, constants left out.
@@ -363,7 +449,10 @@ impl LogisticModel {
         let squares = PenalisedSquares::new(self.frame(), &self.extra.penalty);
         let mut reach = 0.0f64;
         sample.each_part(|_, members| {
-            reach = members.iter().map(|member| squares.of(member)).fold(reach, f64::max);
+            reach = members
+                .iter()
+                .map(|member| squares.of(member))
+                .fold(reach, f64::max);
         })?;
         Ok(reach.sqrt())
     }
@@ -392,18 +481,34 @@ impl LogisticModel {
             let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.shape.members as f64).sqrt();
             let blur = UNIT * length * (1.0 + self.facts.reach * norm(&theta));
             let link = self.settings.link;
-            let loss = InterceptLoss { sample, frame, scores: &scores, penalty, link, outputs };
-            let Some(found) = loss.minimum(blur)? else { return Ok(None) };
+            let loss = InterceptLoss {
+                sample,
+                frame,
+                scores: &scores,
+                penalty,
+                link,
+                outputs,
+            };
+            let Some(found) = loss.minimum(blur)? else {
+                return Ok(None);
+            };
             intercepts = found;
             if link == Link::Softmax {
                 // The intercepts of the optimum sum to 0; the loss does not see their sum.
-                let sum: f64 = (0..outputs).map(|c| theta[(0, c)] + intercepts.shift[c]).sum();
-                intercepts.shift.iter_mut().for_each(|shift| *shift -= sum / outputs as f64);
+                let sum: f64 = (0..outputs)
+                    .map(|c| theta[(0, c)] + intercepts.shift[c])
+                    .sum();
+                intercepts
+                    .shift
+                    .iter_mut()
+                    .for_each(|shift| *shift -= sum / outputs as f64);
             }
             (0..outputs).for_each(|c| theta[(0, c)] += intercepts.shift[c]);
             match &mut scores {
                 RowLines::Kept(lines) => lines.chunks_exact_mut(outputs).for_each(|line| {
-                    line.iter_mut().zip(&intercepts.shift).for_each(|(score, shift)| *score += shift);
+                    line.iter_mut()
+                        .zip(&intercepts.shift)
+                        .for_each(|(score, shift)| *score += shift);
                 }),
                 _ => scores = RowLines::Scores(theta.clone()),
             }
@@ -417,15 +522,20 @@ impl LogisticModel {
         for j in (first..penalty.len()).filter(|j| dead.binary_search(j).is_err()) {
             pull += (0..outputs).map(|c| gradient[(j, c)].powi(2)).sum::<f64>() / penalty[j];
         }
-        let least = penalty[first..].iter().copied().fold(f64::INFINITY, f64::min);
+        let least = penalty[first..]
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
         let known = pull.sqrt() + hidden / least.sqrt();
         // With exact intercepts the gradient would differ by Σ w x ⊗ Jδ, and ‖Jδ‖ ≤ √‖J‖·√(δᵀJδ).
-        let inexact = (self.settings.link.curvature() * self.facts.weight).sqrt() * intercepts.local;
+        let inexact =
+            (self.settings.link.curvature() * self.facts.weight).sqrt() * intercepts.local;
         let near = |way: f64| intercepts.follow(way, self.settings.link.concordance());
         // How far rows reach is known roughly; more is found out where it would say more.
         let mut reach = self.facts.reach / least.sqrt();
         let way = known + reach * inexact;
-        if reach * inexact > MINOR * known || first == 1 && near(way) > MINOR * way / lambda.sqrt() {
+        if reach * inexact > MINOR * known || first == 1 && near(way) > MINOR * way / lambda.sqrt()
+        {
             reach = self.penalised_reach(sample)?;
         }
         let way = known + reach * inexact;
@@ -443,7 +553,13 @@ impl LogisticModel {
         };
         let shift = square(&intercepts.shift).sqrt();
         let rounding = 4.0 * UNIT * self.basis.caller_norm(&theta);
-        let rounded = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound + rounding };
+        let rounded = |bound: f64| {
+            if bound.is_nan() {
+                f64::INFINITY
+            } else {
+                bound + rounding
+            }
+        };
         Ok(Some(ProfiledPlace {
             theta,
             gradient,
@@ -466,13 +582,21 @@ mod tests {
     /// Rows of unlike columns, some far from 0, and of classes some of which are rare.
     fn problem(random: &mut ChaCha8Rng, classes: usize, width: usize) -> Rows {
         let count = random.random_range(20 * classes..60 * classes);
-        let far = if random.random_bool(0.5) { random.random_range(-20.0..20.0) } else { 0.0 };
+        let far = if random.random_bool(0.5) {
+            random.random_range(-20.0..20.0)
+        } else {
+            0.0
+        };
         let scale = 10f64.powf(random.random_range(-1.0..1.0));
         let mut features = Vec::new();
         let mut targets = Vec::new();
         for row in 0..count {
             let rare = random.random_range(0.0..1.0f64).powi(3);
-            let class = if row < 2 * classes { row % classes } else { (rare * classes as f64) as usize };
+            let class = if row < 2 * classes {
+                row % classes
+            } else {
+                (rare * classes as f64) as usize
+            };
             for column in 0..width {
                 let own = if column % classes == class { 1.0 } else { 0.0 };
                 features.push(far + scale * (own + random.random_range(-1.0..1.0)));
@@ -503,18 +627,30 @@ mod tests {
             for size in [1e-7, 1e-3, 0.1, 1.0, 10.0] {
                 let mut moved = optimum.clone();
                 // Moves of one column alone make the intercepts follow; others do not.
-                let only = random.random_bool(0.5).then(|| random.random_range(0..moved.theta.nrows()));
+                let only = random
+                    .random_bool(0.5)
+                    .then(|| random.random_range(0..moved.theta.nrows()));
                 for c in 0..moved.theta.ncols() {
                     for j in 0..moved.theta.nrows() {
                         let step = size * random.random_range(-1.0..1.0);
-                        moved.theta[(j, c)] += if only.is_none_or(|only| only == j) { step } else { 0.0 };
+                        moved.theta[(j, c)] += if only.is_none_or(|only| only == j) {
+                            step
+                        } else {
+                            0.0
+                        };
                     }
                 }
-                let place = moved.over_all_rows(&rows, |sample| moved.profiled(sample)).unwrap();
+                let place = moved
+                    .over_all_rows(&rows, |sample| moved.profiled(sample))
+                    .unwrap();
                 let Some(place) = place else { continue };
                 let apart = |theta: &Mat<f64>| moved.basis.caller_norm(&(theta - &optimum.theta));
                 let truth = apart(&place.theta);
-                assert!(place.bound + known >= truth, "{} below {truth}", place.bound);
+                assert!(
+                    place.bound + known >= truth,
+                    "{} below {truth}",
+                    place.bound
+                );
                 assert!(place.bound_before + known >= apart(&moved.theta));
                 if size >= 1e-3 {
                     tightest = tightest.min(place.bound / truth);
@@ -529,12 +665,23 @@ mod tests {
     fn long_rows_about_their_mean_do_not_loosen_the_intercepts() {
         let mut random = ChaCha8Rng::seed_from_u64(11);
         let (count, width, classes) = (300, 120, 4);
-        let features = (0..count * width).map(|_| random.random_range(-1.7..1.7)).collect();
-        let targets = (0..count).flat_map(|row| (0..classes).map(move |c| (c == row % classes) as u8 as f64));
-        let rows = Rows::new(Dense::new(features, width).unwrap(), targets.collect(), classes).unwrap();
+        let features = (0..count * width)
+            .map(|_| random.random_range(-1.7..1.7))
+            .collect();
+        let targets =
+            (0..count).flat_map(|row| (0..classes).map(move |c| (c == row % classes) as u8 as f64));
+        let rows = Rows::new(
+            Dense::new(features, width).unwrap(),
+            targets.collect(),
+            classes,
+        )
+        .unwrap();
         let mut moved = Softmax::new(1.0).fit(&rows).unwrap();
         moved.theta[(3, 1)] += 1e-3;
-        let place = moved.over_all_rows(&rows, |sample| moved.profiled(sample)).unwrap().unwrap();
+        let place = moved
+            .over_all_rows(&rows, |sample| moved.profiled(sample))
+            .unwrap()
+            .unwrap();
         let gradient = (1..moved.theta.nrows())
             .flat_map(|j| (0..classes).map(move |c| (j, c)))
             .map(|at| place.gradient[at].powi(2))

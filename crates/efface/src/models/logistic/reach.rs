@@ -74,7 +74,9 @@ impl LogisticModel {
                 Some(standing) => standing.solve(&gradient, self.par()),
                 None => {
                     // A system that conjugate gradients cannot solve has no better place to offer.
-                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH, &mut aids);
+                    let solved =
+                        self.objective(sample)
+                            .solve(&self.theta, &gradient, ROUGH, &mut aids);
                     let (step, products) = match solved {
                         Err(Error::NotConverged { .. }) => break,
                         other => other?,
@@ -98,7 +100,11 @@ impl LogisticModel {
             self.theta = place.theta;
             let BoundLedger { drift, warp, .. } = self.ledger;
             let fresh = BoundLedger::measured(left, self.hidden(&self.facts, &self.theta));
-            self.ledger = BoundLedger { drift, warp, ..fresh };
+            self.ledger = BoundLedger {
+                drift,
+                warp,
+                ..fresh
+            };
             if let Some(standing) = &self.standing {
                 self.ledger.moved = way;
                 self.ledger.swung = swing;
@@ -114,7 +120,10 @@ impl RequestWork<'_> {
     /// How far this request has moved the parameters, relative to their norm, and at least the model's tolerance.
     pub(crate) fn way_gone(&self) -> f64 {
         let size = self.next.basis.caller_norm(&self.next.theta);
-        let way = self.next.basis.caller_norm(&(&self.next.theta - &self.before.theta));
+        let way = self
+            .next
+            .basis
+            .caller_norm(&(&self.next.theta - &self.before.theta));
         (way / size.max(f64::MIN_POSITIVE)).max(self.next.tolerance())
     }
 
@@ -137,7 +146,11 @@ impl RequestWork<'_> {
     /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
-        if known.is_finite() { AIM * goal / known } else { self.hoped_accuracy(goal) }
+        if known.is_finite() {
+            AIM * goal / known
+        } else {
+            self.hoped_accuracy(goal)
+        }
     }
 
     /// The accuracy of the step after a glance.
@@ -148,16 +161,29 @@ impl RequestWork<'_> {
     /// What `wanted_accuracy` would be if the bound were a small multiple of the gradient as far as it is known.
     fn hoped_accuracy(&self, goal: f64) -> f64 {
         let size = self.next.basis.caller_norm(&self.next.theta);
-        goal * size * self.next.settings.logistic.lambda / (LOOSE * norm(&self.next.ledger.leftover))
+        goal * size * self.next.settings.logistic.lambda
+            / (LOOSE * norm(&self.next.ledger.leftover))
     }
 
     /// An accuracy that conjugate gradients are asked for instead of this one.
     pub(crate) fn within_reason(&self, wanted: f64) -> f64 {
         // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters, and a result
         // that does not depend on what guided it is worth having.
-        let wanted = if self.takes_long() { wanted } else { 1e-3 * wanted };
-        let finest = if self.steps_are_slow { FINEST } else { ACCURACY };
-        if wanted.is_nan() { finest } else { wanted.clamp(finest, ROUGHEST) }
+        let wanted = if self.takes_long() {
+            wanted
+        } else {
+            1e-3 * wanted
+        };
+        let finest = if self.steps_are_slow {
+            FINEST
+        } else {
+            ACCURACY
+        };
+        if wanted.is_nan() {
+            finest
+        } else {
+            wanted.clamp(finest, ROUGHEST)
+        }
     }
 
     /// Whether no Hessian is kept: then a measured gradient needs profiled intercepts to become a bound.

@@ -31,12 +31,22 @@ impl<'f, 'r> PassReader<'f, 'r> {
     /// Inner coordinates.
     pub(super) fn new(frame: PassFrame<'f>) -> Self {
         let buffer = vec![0.0; frame.basis.width()];
-        Self { frame, raw: false, constant: 0.0, kind: RowPlace::Written, buffer, entries: Vec::new() }
+        Self {
+            frame,
+            raw: false,
+            constant: 0.0,
+            kind: RowPlace::Written,
+            buffer,
+            entries: Vec::new(),
+        }
     }
 
     /// The caller's units where features keep their origin; inner coordinates otherwise.
     pub(super) fn raw(frame: PassFrame<'f>) -> Self {
-        Self { raw: frame.basis.is_unshifted(), ..Self::new(frame) }
+        Self {
+            raw: frame.basis.is_unshifted(),
+            ..Self::new(frame)
+        }
     }
 
     /// A vector to multiply rows with, in the units that this reader gives them.
@@ -56,11 +66,17 @@ impl<'f, 'r> PassReader<'f, 'r> {
     }
 
     pub(super) fn read(&mut self, member: &WeightedRow<'r>) {
-        self.constant = if self.frame.basis.intercept { member.scale } else { 0.0 };
+        self.constant = if self.frame.basis.intercept {
+            member.scale
+        } else {
+            0.0
+        };
         if self.frame.is_thin(member.features) {
             self.frame.entries(member, self.raw, &mut self.entries);
             self.kind = RowPlace::Thin;
-        } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
+        } else if let (true, RowRef::Dense64(x), true) =
+            (self.raw, member.features, member.scale == 1.0)
+        {
             self.kind = RowPlace::Lying(x);
         } else {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -125,7 +141,11 @@ impl<'f, 'r> PassReader<'f, 'r> {
         match self.kind {
             RowPlace::Written => widest(
                 #[inline(always)]
-                || out.iter_mut().zip(&self.buffer).for_each(|(sum, x)| *sum += scale * x * x),
+                || {
+                    out.iter_mut()
+                        .zip(&self.buffer)
+                        .for_each(|(sum, x)| *sum += scale * x * x)
+                },
             ),
             _ => self.each(|j, x| out[j] += scale * x * x),
         }
@@ -146,6 +166,8 @@ impl<'f, 'r> PassReader<'f, 'r> {
     }
 
     pub(super) fn vectors(&self, theta: &Mat<f64>) -> Vec<Vec<f64>> {
-        (0..theta.ncols()).map(|c| self.against(theta.col_as_slice(c))).collect()
+        (0..theta.ncols())
+            .map(|c| self.against(theta.col_as_slice(c)))
+            .collect()
     }
 }

@@ -55,7 +55,14 @@ impl RequestRows {
     pub(crate) fn scores_at(&self, theta: &Mat<f64>) -> Mat<f64> {
         let mut scores = Mat::zeros(self.len(), theta.ncols());
         let rows = self.x.as_ref().transpose();
-        multiply(scores.as_mut(), Accum::Replace, rows, theta.as_ref(), 1.0, Par::Seq);
+        multiply(
+            scores.as_mut(),
+            Accum::Replace,
+            rows,
+            theta.as_ref(),
+            1.0,
+            Par::Seq,
+        );
         scores
     }
 
@@ -77,7 +84,14 @@ impl RequestRows {
     /// What the rows add to the gradient: Σ ±w (p − y) x.
     pub(crate) fn gradient(&self, pulls: &Mat<f64>) -> Mat<f64> {
         let mut gradient = Mat::zeros(self.x.nrows(), pulls.ncols());
-        multiply(gradient.as_mut(), Accum::Replace, self.x.as_ref(), pulls.as_ref(), 1.0, Par::Seq);
+        multiply(
+            gradient.as_mut(),
+            Accum::Replace,
+            self.x.as_ref(),
+            pulls.as_ref(),
+            1.0,
+            Par::Seq,
+        );
         gradient
     }
 
@@ -103,7 +117,9 @@ impl RequestRows {
 
     /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of movement.
     pub(crate) fn cubes(&self) -> f64 {
-        (0..self.len()).map(|k| self.weights[k] * column_norm(&self.x, k).powi(3)).sum()
+        (0..self.len())
+            .map(|k| self.weights[k] * column_norm(&self.x, k).powi(3))
+            .sum()
     }
 
     /// The largest ‖x‖ among those that join.
@@ -130,7 +146,10 @@ impl RequestWork<'_> {
         })?;
         touched.sort_unstable();
         let mut place = vec![0; self.before.features() + first];
-        touched.iter().enumerate().for_each(|(at, &j)| place[j] = at);
+        touched
+            .iter()
+            .enumerate()
+            .for_each(|(at, &j)| place[j] = at);
         let mut raw = Mat::zeros(touched.len(), self.gone.len());
         self.store.visit(self.gone, &mut |k, row| {
             let scale = frame.scale(row.features);

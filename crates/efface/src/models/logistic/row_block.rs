@@ -23,11 +23,18 @@ const FEW_LANES: usize = 4;
 
 /// Sums the products of a row's non-zeros with the parameters of `N` scores, from the score `at` on.
 #[inline(always)]
-fn gather<const N: usize>(row: &[(usize, f64)], vectors: &Mat<f64>, at: usize, scores: &mut [f64; N]) {
+fn gather<const N: usize>(
+    row: &[(usize, f64)],
+    vectors: &Mat<f64>,
+    at: usize,
+    scores: &mut [f64; N],
+) {
     let mut sums = [0.0; N];
     for &(j, x) in row {
         let vector = &vectors.col_as_slice(j)[at..at + N];
-        sums.iter_mut().zip(vector).for_each(|(sum, v)| *sum += x * v);
+        sums.iter_mut()
+            .zip(vector)
+            .for_each(|(sum, v)| *sum += x * v);
     }
     *scores = sums;
 }
@@ -50,7 +57,10 @@ enum BlockContent<'r> {
     /// One column per row.
     Dense(Mat<f64>),
     /// The non-zeros of row after row, and where each row ends.
-    Sparse { entries: Vec<(usize, f64)>, ends: Vec<usize> },
+    Sparse {
+        entries: Vec<(usize, f64)>,
+        ends: Vec<usize>,
+    },
 }
 
 /// Parameters in the layout of a block: one column per score for dense rows, one per feature for sparse ones. Sums over
@@ -86,10 +96,18 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     }
 
     /// The same for products with more than one vector a score.
-    pub(super) fn with_lines(frame: PassFrame<'f>, members: &[WeightedRow<'_>], lines: usize) -> Self {
-        let sparse = frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
+    pub(super) fn with_lines(
+        frame: PassFrame<'f>,
+        members: &[WeightedRow<'_>],
+        lines: usize,
+    ) -> Self {
+        let sparse =
+            frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
         let content = if sparse {
-            BlockContent::Sparse { entries: Vec::new(), ends: Vec::new() }
+            BlockContent::Sparse {
+                entries: Vec::new(),
+                ends: Vec::new(),
+            }
         } else if lines <= FEW_SCORES && members.iter().all(|member| frame.lies_ready(member)) {
             BlockContent::Lying(Vec::with_capacity(BLOCK))
         } else {
@@ -109,7 +127,9 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     pub(super) fn against(&self, theta: &Mat<f64>) -> BlockTable {
         let mut vectors = Mat::zeros(theta.nrows(), theta.ncols());
         for c in 0..theta.ncols() {
-            vectors.col_as_slice_mut(c).copy_from_slice(&self.reader.against(theta.col_as_slice(c)));
+            vectors
+                .col_as_slice_mut(c)
+                .copy_from_slice(&self.reader.against(theta.col_as_slice(c)));
         }
         match self.content {
             BlockContent::Lying(_) | BlockContent::Dense(_) => BlockTable(vectors),
@@ -228,7 +248,9 @@ impl<'f, 'r> RowBlock<'f, 'r> {
                         let line = self.shares.col_as_slice(k);
                         for &(j, x) in &entries[begin..*end] {
                             let out = sum.0.col_as_slice_mut(j);
-                            out.iter_mut().zip(line).for_each(|(out, share)| *out += x * share);
+                            out.iter_mut()
+                                .zip(line)
+                                .for_each(|(out, share)| *out += x * share);
                         }
                         begin = *end;
                     }

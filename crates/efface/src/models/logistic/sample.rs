@@ -79,12 +79,18 @@ pub(crate) enum RowLines {
 
 impl MemberRule {
     pub(super) fn member<'r>(&self, row: RowView<'r>) -> Result<WeightedRow<'r>> {
-        let class = self
-            .link
-            .class(row.targets)
-            .ok_or(Error::NotAClass { row: row.id, expected: self.link.expected() })?;
+        let class = self.link.class(row.targets).ok_or(Error::NotAClass {
+            row: row.id,
+            expected: self.link.expected(),
+        })?;
         let scale = self.scale(row.features);
-        Ok(WeightedRow { id: row.id, features: row.features, weight: row.weight, class, scale })
+        Ok(WeightedRow {
+            id: row.id,
+            features: row.features,
+            weight: row.weight,
+            class,
+            scale,
+        })
     }
 
     /// The factor that brings a row, its constant included, to a norm of at most 1.
@@ -94,12 +100,22 @@ impl MemberRule {
         }
         let mut square = self.intercept as u8 as f64;
         row.each(|_, x| square += x * x);
-        if square > 1.0 { 1.0 / square.sqrt() } else { 1.0 }
+        if square > 1.0 {
+            1.0 / square.sqrt()
+        } else {
+            1.0
+        }
     }
 }
 
 impl SampleShape {
-    const NOTHING: Self = Self { rows: 0, members: 0, numbers: 0, fewest: None, is_sparse: true };
+    const NOTHING: Self = Self {
+        rows: 0,
+        members: 0,
+        numbers: 0,
+        fewest: None,
+        is_sparse: true,
+    };
 
     /// Takes note of a row.
     fn see(&mut self, row: RowRef<'_>, weight: f64) {
@@ -136,7 +152,11 @@ impl<'a> RowSample<'a> {
                 members.push(member);
             }
         }
-        Ok(Self { members: SampleMembers::Held(members), shape, stop: rows.stop().cloned() })
+        Ok(Self {
+            members: SampleMembers::Held(members),
+            shape,
+            stop: rows.stop().cloned(),
+        })
     }
 
     /// The rows of a store that may be beyond memory. Its shape is found out in a pass where it is not known.
@@ -148,12 +168,18 @@ impl<'a> RowSample<'a> {
         let mut shape = known.unwrap_or(SampleShape::NOTHING);
         if known.is_none() {
             rows.each_block(&mut |block| {
-                block.iter().for_each(|row| shape.see(row.features, row.weight));
+                block
+                    .iter()
+                    .for_each(|row| shape.see(row.features, row.weight));
                 rows.go_on()
             })?;
         }
         let members = SampleMembers::Passed(rows, frame.rule());
-        Ok(Self { members, shape, stop: rows.stop().cloned() })
+        Ok(Self {
+            members,
+            shape,
+            stop: rows.stop().cloned(),
+        })
     }
 
     /// Whether its rows are in memory.
@@ -163,7 +189,9 @@ impl<'a> RowSample<'a> {
 
     /// Whether some row is better read by its non-zeros.
     pub(crate) fn is_thin(&self, frame: PassFrame<'_>) -> bool {
-        self.shape.fewest.is_some_and(|fewest| frame.are_few(fewest))
+        self.shape
+            .fewest
+            .is_some_and(|fewest| frame.are_few(fewest))
     }
 
     /// Shows all rows, in as many parts as they are read in, with the place of the first row of each part.
@@ -196,7 +224,9 @@ impl<'a> RowSample<'a> {
         mut join: impl FnMut(T),
     ) -> Result<()> {
         self.each_part(|offset, members| {
-            split(members, threads, |at, stretch| work(offset + at, stretch)).into_iter().for_each(&mut join);
+            split(members, threads, |at, stretch| work(offset + at, stretch))
+                .into_iter()
+                .for_each(&mut join);
         })
     }
 
@@ -247,7 +277,8 @@ impl<'a> RowSample<'a> {
         }
         let in_blocks = self.is_for_blocks(frame);
         let mut lines = Vec::with_capacity(frame.outputs * self.shape.members);
-        let work = |_: usize, members: &[WeightedRow<'_>]| scores_of(frame, theta, members, in_blocks);
+        let work =
+            |_: usize, members: &[WeightedRow<'_>]| scores_of(frame, theta, members, in_blocks);
         self.gather(frame.threads, work, |part| lines.extend(part))?;
         Ok(RowLines::Kept(lines))
     }
@@ -267,7 +298,9 @@ impl<'a> RowSample<'a> {
 impl RowSample<'_> {
     /// Whether every column is seen to be used by the first few rows; false says nothing.
     pub(super) fn uses_all_columns(&self, frame: PassFrame<'_>) -> bool {
-        let SampleMembers::Held(members) = &self.members else { return false };
+        let SampleMembers::Held(members) = &self.members else {
+            return false;
+        };
         let mut unused: Vec<bool> = vec![true; frame.basis.width()];
         let mut reader = PassReader::new(frame);
         for member in members.iter().take(FEW) {
@@ -300,7 +333,9 @@ impl FirstPass {
                 .filter(|(at, _)| at.is_multiple_of(stride))
                 .map(|(_, id)| id)
                 .collect();
-            block.iter().for_each(|row| shape.see(row.features, row.weight));
+            block
+                .iter()
+                .for_each(|row| shape.see(row.features, row.weight));
             row_set = row_set.wrapping_add(super::private::fingerprint(block.ids()));
             let chosen = block.filter(|id| chosen.contains(&id));
             match &mut sample {
@@ -311,7 +346,13 @@ impl FirstPass {
                 }
             }
         })?;
-        Ok(Self { sample: sample.filter(|sample| !sample.is_empty()).ok_or(Error::NoRows)?, row_set, shape })
+        Ok(Self {
+            sample: sample
+                .filter(|sample| !sample.is_empty())
+                .ok_or(Error::NoRows)?,
+            row_set,
+            shape,
+        })
     }
 }
 
@@ -327,8 +368,9 @@ fn split<T: Send>(
     let (_, first) = stretches.next().unwrap_or((0, &[]));
     let work = &work;
     std::thread::scope(|scope| {
-        let others: Vec<_> =
-            stretches.map(|(at, stretch)| scope.spawn(move || work(at * size, stretch))).collect();
+        let others: Vec<_> = stretches
+            .map(|(at, stretch)| scope.spawn(move || work(at * size, stretch)))
+            .collect();
         let mut results = vec![work(0, first)];
         for other in others {
             match other.join() {
@@ -352,7 +394,10 @@ fn scores_of(
     if in_blocks {
         let mut block = RowBlock::new(frame, members);
         let vectors = block.against(theta);
-        for (rows, lines) in members.chunks(BLOCK).zip(scores.chunks_mut(outputs * BLOCK)) {
+        for (rows, lines) in members
+            .chunks(BLOCK)
+            .zip(scores.chunks_mut(outputs * BLOCK))
+        {
             block.read(rows, &vectors);
             for (k, line) in lines.chunks_exact_mut(outputs).enumerate() {
                 line.copy_from_slice(block.scores.col_as_slice(k));

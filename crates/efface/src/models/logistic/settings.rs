@@ -133,7 +133,10 @@ impl Default for Softmax {
 impl Logistic {
     /// A model of penalty `lambda`, other settings at their defaults.
     pub fn new(lambda: f64) -> Self {
-        Self { lambda, ..Self::default() }
+        Self {
+            lambda,
+            ..Self::default()
+        }
     }
 
     /// Whether to fit a constant.
@@ -163,27 +166,53 @@ impl Logistic {
 
     /// Train with noise, so that forgetting is certified.
     pub fn privacy(self, privacy: Privacy) -> Self {
-        Self { privacy: Some(privacy), ..self }
+        Self {
+            privacy: Some(privacy),
+            ..self
+        }
     }
 
     /// These settings for more than two classes. Privacy is left out, because certified forgetting is for two classes.
     pub fn softmax(self) -> Softmax {
         let Self {
-            lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given, ..
+            lambda,
+            intercept,
+            gradient,
+            tolerance,
+            threads,
+            max_iterations,
+            curvature,
+            as_given,
+            ..
         } = self;
-        Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given }
+        Softmax {
+            lambda,
+            intercept,
+            gradient,
+            tolerance,
+            threads,
+            max_iterations,
+            curvature,
+            as_given,
+        }
     }
 
     /// What a model fitted with this recipe says of itself.
     pub fn settings(self) -> ClassifierSettings {
-        ClassifierSettings { link: Link::Logistic, logistic: self }
+        ClassifierSettings {
+            link: Link::Logistic,
+            logistic: self,
+        }
     }
 }
 
 impl Softmax {
     /// A model of penalty `lambda`, other settings at their defaults.
     pub fn new(lambda: f64) -> Self {
-        Self { lambda, ..Self::default() }
+        Self {
+            lambda,
+            ..Self::default()
+        }
     }
 
     /// Whether to fit a constant per class.
@@ -213,8 +242,16 @@ impl Softmax {
 
     /// What a model fitted with this recipe says of itself.
     pub fn settings(self) -> ClassifierSettings {
-        let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given } =
-            self;
+        let Self {
+            lambda,
+            intercept,
+            gradient,
+            tolerance,
+            threads,
+            max_iterations,
+            curvature,
+            as_given,
+        } = self;
         let logistic = Logistic {
             lambda,
             intercept,
@@ -226,19 +263,32 @@ impl Softmax {
             privacy: None,
             as_given,
         };
-        ClassifierSettings { link: Link::Softmax, logistic }
+        ClassifierSettings {
+            link: Link::Softmax,
+            logistic,
+        }
     }
 }
 
 impl Privacy {
     /// Certified removal at (ε, δ) with noise of standard deviation σ = 1 in the objective, from a secret seed.
     pub fn removal(epsilon: f64, delta: f64, seed: u64) -> Self {
-        Self { epsilon, delta, certifier: Certifier::Removal { noise: 1.0 }, seed }
+        Self {
+            epsilon,
+            delta,
+            certifier: Certifier::Removal { noise: 1.0 },
+            seed,
+        }
     }
 
     /// Descent to delete at (ε, δ), to a distance of 1e-3 of the optimum, with noise from a secret seed.
     pub fn descent(epsilon: f64, delta: f64, seed: u64) -> Self {
-        Self { epsilon, delta, certifier: Certifier::Descent { distance: 1e-3 }, seed }
+        Self {
+            epsilon,
+            delta,
+            certifier: Certifier::Descent { distance: 1e-3 },
+            seed,
+        }
     }
 
     /// Another seed.
@@ -247,8 +297,13 @@ impl Privacy {
     }
 
     fn check(&self, lambda: f64) -> Result<()> {
-        let refuse =
-            |name, value: f64, range| Err(Error::Parameter { name, value: value.to_string(), range });
+        let refuse = |name, value: f64, range| {
+            Err(Error::Parameter {
+                name,
+                value: value.to_string(),
+                range,
+            })
+        };
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if !positive(self.epsilon) {
             return refuse("epsilon", self.epsilon, "finite and above 0");
@@ -257,10 +312,16 @@ impl Privacy {
             return refuse("delta", self.delta, "above 0 and below 1");
         }
         if !positive(lambda) {
-            return refuse("lambda", lambda, "above 0 for a certified model: the proof rests on it");
+            return refuse(
+                "lambda",
+                lambda,
+                "above 0 for a certified model: the proof rests on it",
+            );
         }
         match self.certifier {
-            Certifier::Removal { noise } if !positive(noise) => refuse("noise", noise, "finite and above 0"),
+            Certifier::Removal { noise } if !positive(noise) => {
+                refuse("noise", noise, "finite and above 0")
+            }
             Certifier::Descent { distance } if !positive(distance) => {
                 refuse("distance", distance, "finite and above 0")
             }
@@ -279,19 +340,39 @@ impl ClassifierSettings {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        let Logistic { lambda, gradient, tolerance, threads, max_iterations, privacy, .. } = self.logistic;
+        let Logistic {
+            lambda,
+            gradient,
+            tolerance,
+            threads,
+            max_iterations,
+            privacy,
+            ..
+        } = self.logistic;
         if !lambda.is_finite() || lambda < 0.0 {
             let value = lambda.to_string();
-            return Err(Error::Parameter { name: "lambda", value, range: "finite and 0 or more" });
+            return Err(Error::Parameter {
+                name: "lambda",
+                value,
+                range: "finite and 0 or more",
+            });
         }
         for (name, value) in [("gradient", gradient), ("tolerance", tolerance)] {
             if !value.is_finite() || value <= 0.0 {
-                return Err(Error::Parameter { name, value: value.to_string(), range: "finite and above 0" });
+                return Err(Error::Parameter {
+                    name,
+                    value: value.to_string(),
+                    range: "finite and above 0",
+                });
             }
         }
         for (name, value) in [("threads", threads), ("max_iterations", max_iterations)] {
             if value == 0 {
-                return Err(Error::Parameter { name, value: "0".into(), range: "at least 1" });
+                return Err(Error::Parameter {
+                    name,
+                    value: "0".into(),
+                    range: "at least 1",
+                });
             }
         }
         privacy.map_or(Ok(()), |privacy| privacy.check(lambda))

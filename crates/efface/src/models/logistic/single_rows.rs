@@ -62,7 +62,11 @@ impl<'a> SingleRows<'a> {
             RowStretch::new(objective, members, &bends, lines)
         };
         sample.gather(frame.threads, copy, |stretch| stretches.push(stretch))?;
-        Ok(Some(Self { objective, stretches, lines }))
+        Ok(Some(Self {
+            objective,
+            stretches,
+            lines,
+        }))
     }
 
     /// The Hessian times `v`, penalty included, both as one long column.
@@ -106,12 +110,22 @@ impl<'a> SingleRows<'a> {
 }
 
 impl RowStretch {
-    fn new(objective: &RowObjective<'_>, members: &[WeightedRow<'_>], bends: &[f64], lines: usize) -> Self {
+    fn new(
+        objective: &RowObjective<'_>,
+        members: &[WeightedRow<'_>],
+        bends: &[f64],
+        lines: usize,
+    ) -> Self {
         let frame = objective.frame;
         let outputs = frame.outputs;
         let mut probabilities = vec![0.0f32; members.len() * lines];
-        for (to, from) in probabilities.chunks_exact_mut(lines).zip(bends.chunks_exact(outputs)) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from as f32);
+        for (to, from) in probabilities
+            .chunks_exact_mut(lines)
+            .zip(bends.chunks_exact(outputs))
+        {
+            to.iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = *from as f32);
         }
         let weights = members.iter().map(|member| member.weight as f32).collect();
         let mut columns = Vec::new();
@@ -125,7 +139,13 @@ impl RowStretch {
             values.extend(entries.iter().map(|(_, x)| *x as f32));
             ends.push(columns.len());
         }
-        Self { columns, values, ends, weights, probabilities }
+        Self {
+            columns,
+            values,
+            ends,
+            weights,
+            probabilities,
+        }
     }
 
     /// Σ w x ⊗ J(xᵀv), with the scores of a feature side by side.
@@ -135,7 +155,10 @@ impl RowStretch {
         let mut line = vec![0.0f32; lines];
         let mut begin = 0;
         let mut flush = |part: &mut [f32]| {
-            total.iter_mut().zip(part.iter()).for_each(|(total, part)| *total += f64::from(*part));
+            total
+                .iter_mut()
+                .zip(part.iter())
+                .for_each(|(total, part)| *total += f64::from(*part));
             part.fill(0.0);
         };
         let rows = self.weights.len();
@@ -164,12 +187,24 @@ impl RowStretch {
     fn bend(&self, row: usize, line: &mut [f32]) {
         let probabilities = &self.probabilities[row * line.len()..(row + 1) * line.len()];
         let mut means = [0.0f32; LANES];
-        for (along, p) in line.as_chunks::<LANES>().0.iter().zip(probabilities.as_chunks::<LANES>().0) {
-            means.iter_mut().zip(along.iter().zip(p)).for_each(|(mean, (along, p))| *mean += along * p);
+        for (along, p) in line
+            .as_chunks::<LANES>()
+            .0
+            .iter()
+            .zip(probabilities.as_chunks::<LANES>().0)
+        {
+            means
+                .iter_mut()
+                .zip(along.iter().zip(p))
+                .for_each(|(mean, (along, p))| *mean += along * p);
         }
         let mean: f32 = means.iter().sum();
         let weight = self.weights[row];
-        for (along, p) in line.as_chunks_mut::<LANES>().0.iter_mut().zip(probabilities.as_chunks::<LANES>().0)
+        for (along, p) in line
+            .as_chunks_mut::<LANES>()
+            .0
+            .iter_mut()
+            .zip(probabilities.as_chunks::<LANES>().0)
         {
             *along = std::array::from_fn(|lane| weight * p[lane] * (along[lane] - mean));
         }
@@ -204,7 +239,9 @@ fn gather<const N: usize>(
     for (j, x) in columns.iter().zip(values) {
         let from = *j as usize * lines + at;
         let vector = &table[from..from + N];
-        sums.iter_mut().zip(vector).for_each(|(sum, v)| *sum += x * v);
+        sums.iter_mut()
+            .zip(vector)
+            .for_each(|(sum, v)| *sum += x * v);
     }
     *out = sums;
 }
@@ -215,7 +252,12 @@ fn scatter((columns, values): (&[u32], &[f32]), shares: &[f32], sum: &mut [f32])
     let lines = shares.len();
     for (j, x) in columns.iter().zip(values) {
         let out = &mut sum[*j as usize * lines..(*j as usize + 1) * lines];
-        for (out, shares) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(shares.as_chunks::<LANES>().0) {
+        for (out, shares) in out
+            .as_chunks_mut::<LANES>()
+            .0
+            .iter_mut()
+            .zip(shares.as_chunks::<LANES>().0)
+        {
             // All are read before any is written, or the compiler would take them one by one.
             let added: [f32; LANES] = std::array::from_fn(|lane| out[lane] + x * shares[lane]);
             *out = added;

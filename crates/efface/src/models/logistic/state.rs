@@ -122,16 +122,27 @@ impl LogisticModel {
         let outputs = head.outputs;
         // The sizes that a head claims are multiplied below: they must be those of its parameters.
         let width = features.checked_add(usize::from(head.settings.logistic.intercept));
-        let size = width.and_then(|width| width.checked_mul(outputs)).filter(|_| outputs > 0);
+        let size = width
+            .and_then(|width| width.checked_mul(outputs))
+            .filter(|_| outputs > 0);
         let theta = state.take_numbers("theta").unwrap_or_default();
         if size != Some(theta.len()) || theta.is_empty() {
             return Err(damaged("theta"));
         }
         let classes = head.settings.link.classes(outputs);
-        let origin = state.take_numbers("origin").ok_or_else(|| damaged("origin"))?;
-        let inverse_scale = state.take_numbers("inverse_scale").ok_or_else(|| damaged("scale"))?;
-        let basis = Basis::from_parts(features, head.settings.logistic.intercept, origin, inverse_scale)
-            .ok_or_else(|| damaged("basis"))?;
+        let origin = state
+            .take_numbers("origin")
+            .ok_or_else(|| damaged("origin"))?;
+        let inverse_scale = state
+            .take_numbers("inverse_scale")
+            .ok_or_else(|| damaged("scale"))?;
+        let basis = Basis::from_parts(
+            features,
+            head.settings.logistic.intercept,
+            origin,
+            inverse_scale,
+        )
+        .ok_or_else(|| damaged("basis"))?;
         let width = basis.width();
         let table = |values: Vec<f64>| {
             let sound = values.len() == width * outputs && values.iter().all(|v| v.is_finite());
@@ -142,20 +153,36 @@ impl LogisticModel {
         if veil.is_none() == super::private::descends(&head.settings) {
             return Err(damaged("veil"));
         }
-        let class_rows = state.take_counts("class_rows").filter(|rows| rows.len() == classes);
+        let class_rows = state
+            .take_counts("class_rows")
+            .filter(|rows| rows.len() == classes);
         let class_rows = class_rows.ok_or_else(|| damaged("classes"))?;
         let gauge = state.take_numbers("gauge").unwrap_or_default();
-        let gauged = if head.settings.link == Link::Softmax { width } else { 0 };
+        let gauged = if head.settings.link == Link::Softmax {
+            width
+        } else {
+            0
+        };
         if gauge.len() != gauged || gauge.iter().any(|gauge| !gauge.is_normal() || *gauge < 0.0) {
             return Err(damaged("gauge"));
         }
         let extra = head.settings.extra(&basis, gauge, outputs, head.noise_rows);
         let profile = head.profile.unwrap_or(f64::INFINITY);
-        let sound = [head.unknown, head.moved, head.swung, head.drift, head.warp, head.remnant]
-            .iter()
-            .all(|v| v.is_finite() && *v >= 0.0)
+        let sound = [
+            head.unknown,
+            head.moved,
+            head.swung,
+            head.drift,
+            head.warp,
+            head.remnant,
+        ]
+        .iter()
+        .all(|v| v.is_finite() && *v >= 0.0)
             && profile >= 0.0;
-        let facts = head.facts.filter(RowFacts::is_sound).ok_or_else(|| damaged("facts"))?;
+        let facts = head
+            .facts
+            .filter(RowFacts::is_sound)
+            .ok_or_else(|| damaged("facts"))?;
         if !sound {
             return Err(damaged("ledger"));
         }
@@ -168,7 +195,8 @@ impl LogisticModel {
                 let hessian = from_lower(&hessian, total).ok_or_else(|| damaged("Hessian"))?;
                 let gram = match gram {
                     Some(gram) => {
-                        let mut gram = from_lower(&gram, width).ok_or_else(|| damaged("Gram matrix"))?;
+                        let mut gram =
+                            from_lower(&gram, width).ok_or_else(|| damaged("Gram matrix"))?;
                         mirror_lower(gram.as_mut());
                         gram
                     }
@@ -179,8 +207,9 @@ impl LogisticModel {
                     return Err(damaged("support"));
                 }
                 let threads = par(head.settings.logistic.threads);
-                let factor = Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, threads)
-                    .map_err(|_| damaged("Hessian"))?;
+                let factor =
+                    Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, threads)
+                        .map_err(|_| damaged("Hessian"))?;
                 let survey = RowSurvey {
                     gram,
                     support,
@@ -189,7 +218,13 @@ impl LogisticModel {
                     weight: facts.weight,
                     trace: facts.trace,
                 };
-                let base = HessianCurvature { hessian, factor, inverse: None, survey, scales };
+                let base = HessianCurvature {
+                    hessian,
+                    factor,
+                    inverse: None,
+                    survey,
+                    scales,
+                };
                 Some(StandingHessian::new(base))
             }
             _ => None,
@@ -199,7 +234,11 @@ impl LogisticModel {
             leftover_local: 0.0,
             unknown: head.unknown,
             unknown_local: head.unknown_local.unwrap_or(f64::INFINITY),
-            source: if head.measured { BoundSource::Measured } else { BoundSource::Carried },
+            source: if head.measured {
+                BoundSource::Measured
+            } else {
+                BoundSource::Carried
+            },
             moved: head.moved,
             swung: head.swung,
             anchor: None,
@@ -235,25 +274,49 @@ impl LogisticModel {
 
 impl RowFacts {
     fn is_sound(&self) -> bool {
-        let Self { reach, weight, trace, scale, inverse_norm, .. } = *self;
-        [reach, weight, trace, scale].iter().all(|v| v.is_finite() && *v >= 0.0) && inverse_norm > 0.0
+        let Self {
+            reach,
+            weight,
+            trace,
+            scale,
+            inverse_norm,
+            ..
+        } = *self;
+        [reach, weight, trace, scale]
+            .iter()
+            .all(|v| v.is_finite() && *v >= 0.0)
+            && inverse_norm > 0.0
     }
 }
 
 impl CurvatureScales {
     fn is_sound(&self) -> bool {
-        let Self { inverse_norm, measured, pull, gram_norm, size, reach, .. } = *self;
-        [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)
+        let Self {
+            inverse_norm,
+            measured,
+            pull,
+            gram_norm,
+            size,
+            reach,
+            ..
+        } = *self;
+        [inverse_norm, measured, pull, gram_norm, size]
+            .iter()
+            .all(|v| v.is_finite() && *v >= 0.0)
             && reach >= 0.0
     }
 }
 
 fn columns(a: &Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|c| a.col_as_slice(c).iter().copied()).collect()
+    (0..a.ncols())
+        .flat_map(|c| a.col_as_slice(c).iter().copied())
+        .collect()
 }
 
 fn lower(a: &Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|j| a.col_as_slice(j)[j..].iter().copied()).collect()
+    (0..a.ncols())
+        .flat_map(|j| a.col_as_slice(j)[j..].iter().copied())
+        .collect()
 }
 
 fn from_lower(values: &[f64], width: usize) -> Option<Mat<f64>> {

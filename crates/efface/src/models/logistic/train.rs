@@ -105,18 +105,30 @@ pub(crate) fn train(
         }
         if let Some(stop) = &objective.sample.stop {
             stop.go_on()?;
-            stop.note_training(passes, first, size, limits.gradient.max(floor_at(&place.theta)));
+            stop.note_training(
+                passes,
+                first,
+                size,
+                limits.gradient.max(floor_at(&place.theta)),
+            );
         }
         if place.margin > 0.0 && objective.has_no_penalty() {
             return Err(Error::Separable);
         }
         if iterations == limits.iterations {
-            return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
+            return Err(Error::NotTrained {
+                iterations,
+                gradient: size,
+                tolerance: limits.gradient,
+            });
         }
         if limits.keep && limits.dense && limits.nearby && concordance * left <= NEARBY {
             // The Hessian that is wanted in the end leads there in a few steps.
             let near = NEARBY / concordance - left;
-            if !guide.as_ref().is_some_and(|guide| guide.is_whole_within(near)) {
+            if !guide
+                .as_ref()
+                .is_some_and(|guide| guide.is_whole_within(near))
+            {
                 let whole = DescentGuide::whole(objective, &place, &mut limits)?;
                 passes += whole.passes;
                 guide = Some(whole);
@@ -152,7 +164,11 @@ pub(crate) fn train(
                 break;
             }
             if improved == 0 {
-                return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
+                return Err(Error::NotTrained {
+                    iterations,
+                    gradient: size,
+                    tolerance: limits.gradient,
+                });
             }
             passes += improved;
             continue;
@@ -171,7 +187,10 @@ pub(crate) fn train(
             None if limits.dense && products as f64 > limits.factor_passes.max(FEW_ITERATIONS) => {
                 // Columns that conjugate gradients take this long to tell apart are told apart by a factor, where there is one.
                 let goes_on = reached > limits.gradient && !stuck;
-                guide = match goes_on.then(|| DescentGuide::new(objective, &next, &mut limits)).transpose() {
+                guide = match goes_on
+                    .then(|| DescentGuide::new(objective, &next, &mut limits))
+                    .transpose()
+                {
                     Err(Error::Singular { .. }) => None,
                     other => other?,
                 };
@@ -200,7 +219,13 @@ pub(crate) fn train(
         passes += made.passes;
         bowl = Some(made);
     }
-    Ok(TrainedParameters { place, bowl, aids, iterations, passes })
+    Ok(TrainedParameters {
+        place,
+        bowl,
+        aids,
+        iterations,
+        passes,
+    })
 }
 
 /// The rows that a Hessian is multiplied with.
@@ -229,7 +254,10 @@ impl RowObjective<'_> {
         let (products, bends) = self.products(theta, accuracy >= ENOUGH, aids)?;
         let (aimed, read) = self.guided(bends, aids.guide.take())?;
         let mut solution = Mat::zeros(rhs.nrows(), 1);
-        let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
+        let settings = CgSettings {
+            tolerance: accuracy,
+            max_iterations: CG_LIMIT,
+        };
         let mut failed = None;
         let done = conjugate_gradients(
             |v: &[f64], out: &mut [f64]| match &products {
@@ -270,8 +298,15 @@ impl RowObjective<'_> {
         }
         let lines = self.sample.bends(self.frame, theta)?;
         let bends = self.bend_sums(&lines)?;
-        let thin = if rough { SingleRows::new(self, &lines)? } else { None };
-        Ok((thin.map_or(HessianProducts::Rows(lines), HessianProducts::Thin), bends))
+        let thin = if rough {
+            SingleRows::new(self, &lines)?
+        } else {
+            None
+        };
+        Ok((
+            thin.map_or(HessianProducts::Rows(lines), HessianProducts::Thin),
+            bends,
+        ))
     }
 
     /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.
@@ -323,7 +358,9 @@ mod tests {
         let mut targets = Vec::new();
         let mut features = Vec::new();
         for _ in 0..count {
-            let row: Vec<f64> = (0..width).map(|_| random.sample(rand_distr::StandardNormal)).collect();
+            let row: Vec<f64> = (0..width)
+                .map(|_| random.sample(rand_distr::StandardNormal))
+                .collect();
             let score: f64 = row[..40].iter().sum::<f64>() / 4.0 + random.random_range(-2.0..2.0);
             targets.push(if score > 0.0 { 1.0 } else { -1.0 });
             features.extend(row);
@@ -336,23 +373,32 @@ mod tests {
         assert!(said > 0.0 && said <= MOST_WRONG, "{said:e}");
         let base = &model.standing.as_ref().unwrap().base;
         let truth = model
-            .over_all_rows(fitted.rows(), |sample| model.objective(sample).hessian(&model.theta, 1))
+            .over_all_rows(fitted.rows(), |sample| {
+                model.objective(sample).hessian(&model.theta, 1)
+            })
             .unwrap();
         let apart = Mat::from_fn(width + 1, width + 1, |i, j| {
             let at = (i.max(j), i.min(j));
             truth[at] - base.hessian[at]
         });
         let found = operator_norm(width + 1, &[], 5, |v| {
-            base.factor.sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq);
+            base.factor
+                .sandwich(v, |v| *v = &apart * &*v, faer::Par::Seq);
         });
-        assert!(found <= said * (1.0 + said) && found > 1e-3 * said, "{found:e} of {said:e}");
+        assert!(
+            found <= said * (1.0 + said) && found > 1e-3 * said,
+            "{found:e} of {said:e}"
+        );
         assert!(norm(&apart) <= model.ledger.drift);
         for k in 0..3 {
             let evidence = fitted.forget(&Auto::default(), &[RowId(k * 11)]).unwrap();
             let fresh = recipe.fit_store(fitted.rows()).unwrap();
             let [(a, b), (c, d)] = [fitted.model().parameters(), fresh.parameters()];
             let found = norm(&(a - c)).hypot(b[0] - d[0]);
-            assert!(found <= evidence.bound && evidence.relative_bound <= 3e-4, "{found:e}");
+            assert!(
+                found <= evidence.bound && evidence.relative_bound <= 3e-4,
+                "{found:e}"
+            );
         }
     }
 }

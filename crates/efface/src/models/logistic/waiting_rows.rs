@@ -32,7 +32,13 @@ impl WaitingRows {
         let weights = movers.weights.clone();
         let row_signs = movers.signs.clone();
         match before {
-            None => Self { roots, signs, x, weights, row_signs },
+            None => Self {
+                roots,
+                signs,
+                x,
+                weights,
+                row_signs,
+            },
             Some(old) => Self {
                 roots: beside(&old.roots, &roots),
                 signs: [old.signs.as_slice(), &signs].concat(),
@@ -58,7 +64,8 @@ impl WaitingRows {
         let width = self.x.nrows();
         let outputs = self.roots.nrows();
         Mat::from_fn(width * outputs, (self.rows() - first) * outputs, |i, at| {
-            self.roots[(i / width, first * outputs + at)] * self.x[(i % width, first + at / outputs)]
+            self.roots[(i / width, first * outputs + at)]
+                * self.x[(i % width, first + at / outputs)]
         })
     }
 
@@ -67,8 +74,20 @@ impl WaitingRows {
         let outputs = self.roots.nrows();
         let v = MatRef::from_column_major_slice(v, self.x.nrows(), outputs);
         let mut scores = Mat::zeros(outputs, self.rows());
-        multiply(scores.as_mut(), Accum::Replace, v.transpose(), self.x.as_ref(), 1.0, Par::Seq);
-        let column = |at: usize| dot(self.roots.col_as_slice(at), scores.col_as_slice(at / outputs));
+        multiply(
+            scores.as_mut(),
+            Accum::Replace,
+            v.transpose(),
+            self.x.as_ref(),
+            1.0,
+            Par::Seq,
+        );
+        let column = |at: usize| {
+            dot(
+                self.roots.col_as_slice(at),
+                scores.col_as_slice(at / outputs),
+            )
+        };
         (0..self.rank()).map(column).collect()
     }
 
@@ -77,16 +96,29 @@ impl WaitingRows {
         let outputs = self.roots.nrows();
         let mut moves = Mat::zeros(outputs, self.rows());
         for (at, share) in shares.iter().enumerate() {
-            add_scaled(moves.col_as_slice_mut(at / outputs), *share, self.roots.col_as_slice(at));
+            add_scaled(
+                moves.col_as_slice_mut(at / outputs),
+                *share,
+                self.roots.col_as_slice(at),
+            );
         }
         let out = MatMut::from_column_major_slice_mut(out, self.x.nrows(), outputs);
-        multiply(out, Accum::Add, self.x.as_ref(), moves.transpose(), 1.0, Par::Seq);
+        multiply(
+            out,
+            Accum::Add,
+            self.x.as_ref(),
+            moves.transpose(),
+            1.0,
+            Par::Seq,
+        );
     }
 
     /// Σ w‖x‖² over the rows that join: at most so much larger has G become.
     pub(crate) fn joined(&self) -> f64 {
         let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
-        joining.map(|k| self.weights[k] * column_norm(&self.x, k).powi(2)).sum()
+        joining
+            .map(|k| self.weights[k] * column_norm(&self.x, k).powi(2))
+            .sum()
     }
 
     /// The largest ‖x‖ among the rows that join.
@@ -104,14 +136,18 @@ impl WaitingRows {
     pub(crate) fn left_product(&self, a: &Mat<f64>, b: &Mat<f64>) -> f64 {
         let along = self.along(a.col_as_slice(0));
         let other = self.along(b.col_as_slice(0));
-        (0..self.rank()).filter(|&k| self.signs[k] < 0.0).map(|k| along[k] * other[k]).sum()
+        (0..self.rank())
+            .filter(|&k| self.signs[k] < 0.0)
+            .map(|k| along[k] * other[k])
+            .sum()
     }
 
     /// Columns that no row has any more, ascending.
     pub(super) fn unsupported(&self, support: &[u64]) -> Vec<usize> {
         let most = self.row_signs.iter().filter(|sign| **sign < 0.0).count() as u64;
         let change = |j: usize| -> i64 {
-            let touching = (0..self.rows()).filter(|&k| self.x[(j, k)] != 0.0 && self.weights[k] > 0.0);
+            let touching =
+                (0..self.rows()).filter(|&k| self.x[(j, k)] != 0.0 && self.weights[k] > 0.0);
             touching.map(|k| self.row_signs[k] as i64).sum()
         };
         (0..support.len())
@@ -123,12 +159,24 @@ impl WaitingRows {
     /// What is known of the rows, with these folded in; `gone` are the columns that no row has any more.
     pub(super) fn applied(&self, survey: &RowSurvey, gone: &[usize], par: Par) -> RowSurvey {
         let mut survey = survey.clone();
-        let factors: Vec<f64> = self.weights.iter().zip(&self.row_signs).map(|(w, s)| w * s).collect();
+        let factors: Vec<f64> = self
+            .weights
+            .iter()
+            .zip(&self.row_signs)
+            .map(|(w, s)| w * s)
+            .collect();
         let keeps_gram = survey.gram.nrows() > 0;
         if keeps_gram {
             let signed = scaled(&self.x, &factors);
             let gram = survey.gram.as_mut();
-            multiply_lower(gram, Accum::Add, signed.as_ref(), self.x.as_ref().transpose(), 1.0, par);
+            multiply_lower(
+                gram,
+                Accum::Add,
+                signed.as_ref(),
+                self.x.as_ref().transpose(),
+                1.0,
+                par,
+            );
             mirror_lower(survey.gram.as_mut());
             for &j in gone {
                 for i in 0..survey.gram.nrows() {
@@ -163,7 +211,10 @@ impl WaitingRows {
 pub(super) fn scaled(a: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
     let mut scaled = a.clone();
     for (k, factor) in factors.iter().enumerate() {
-        scaled.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= factor);
+        scaled
+            .col_as_slice_mut(k)
+            .iter_mut()
+            .for_each(|x| *x *= factor);
     }
     scaled
 }

@@ -27,7 +27,10 @@ pub struct BernoulliNb {
 
 impl Default for BernoulliNb {
     fn default() -> Self {
-        Self { alpha: 1.0, threshold: 0.0 }
+        Self {
+            alpha: 1.0,
+            threshold: 0.0,
+        }
     }
 }
 
@@ -62,7 +65,11 @@ impl Rule for BernoulliNb {
             return Ok(());
         }
         let value = self.threshold.to_string();
-        Err(Error::Parameter { name: "threshold", value, range: "0 or more and finite" })
+        Err(Error::Parameter {
+            name: "threshold",
+            value,
+            range: "0 or more and finite",
+        })
     }
 
     fn admit(&self, view: &RowView<'_>) -> Result<()> {
@@ -77,7 +84,10 @@ impl Rule for BernoulliNb {
             }
         });
         let ones = vec![1.0; columns.len()];
-        see(&RowView { features: RowRef::Sparse64(&columns, &ones), ..*view });
+        see(&RowView {
+            features: RowRef::Sparse64(&columns, &ones),
+            ..*view
+        });
     }
 
     fn counts_as_given(&self) -> bool {

@@ -40,8 +40,13 @@ fn complements(recipe: &ComplementNb, tally: &ClassTally) -> Mat<f64> {
     for j in 0..tally.width {
         for class in 0..tally.classes {
             // Summed over the others, and not subtracted from all: a class alone then leaves α and no rounding.
-            let others = tally.by_class().iter().enumerate().filter(|(other, _)| *other != class);
-            counts[(class, j)] = recipe.alpha + others.map(|(_, group)| group.first[j].value()).sum::<f64>();
+            let others = tally
+                .by_class()
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != class);
+            counts[(class, j)] =
+                recipe.alpha + others.map(|(_, group)| group.first[j].value()).sum::<f64>();
         }
     }
     counts
@@ -49,8 +54,12 @@ fn complements(recipe: &ComplementNb, tally: &ClassTally) -> Mat<f64> {
 
 fn table(recipe: &ComplementNb, tally: &ClassTally) -> Mat<f64> {
     let counts = complements(recipe, tally);
-    let totals: Vec<f64> = (0..tally.classes).map(|class| counts.row(class).iter().sum()).collect();
-    Mat::from_fn(tally.classes, tally.width, |class, j| -(counts[(class, j)] / totals[class]).ln())
+    let totals: Vec<f64> = (0..tally.classes)
+        .map(|class| counts.row(class).iter().sum())
+        .collect();
+    Mat::from_fn(tally.classes, tally.width, |class, j| {
+        -(counts[(class, j)] / totals[class]).ln()
+    })
 }
 
 impl Rule for ComplementNb {

@@ -13,8 +13,8 @@ use crate::evidence::{Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{Method, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    BatchedFit, ClassReweighting, FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription,
-    RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
+    BatchedFit, ClassReweighting, FamilyModel, FamilyRecipe, Model, NamedParameters,
+    RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::number_in_words;
 use crate::rows::Rows;
@@ -67,7 +67,10 @@ impl BayesFamily for BernoulliNb {
 
     fn in_words(&self) -> String {
         let alpha = number_in_words(self.alpha);
-        format!("smoothing {alpha}, features above {}", number_in_words(self.threshold))
+        format!(
+            "smoothing {alpha}, features above {}",
+            number_in_words(self.threshold)
+        )
     }
 
     fn tables(model: &NaiveBayes<Self>) -> Vec<(&'static str, Mat<f64>)> {
@@ -79,7 +82,10 @@ impl BayesFamily for GaussianNb {
     const FAMILY: Family = Family::GaussianNb;
 
     fn in_words(&self) -> String {
-        format!("smoothing {} of the largest variance", number_in_words(self.var_smoothing))
+        format!(
+            "smoothing {} of the largest variance",
+            number_in_words(self.var_smoothing)
+        )
     }
 
     fn tables(model: &NaiveBayes<Self>) -> Vec<(&'static str, Mat<f64>)> {
@@ -120,7 +126,9 @@ impl<R: BayesFamily> FamilyModel for NaiveBayes<R> {
         let tables = R::tables(self).into_iter();
         Ok(NamedParameters {
             vectors: vec![("class_prior", self.class_prior())],
-            tables: tables.map(|(name, table)| (name, table.transpose().to_owned())).collect(),
+            tables: tables
+                .map(|(name, table)| (name, table.transpose().to_owned()))
+                .collect(),
         })
     }
 
@@ -134,7 +142,9 @@ impl<R: BayesFamily> FamilyModel for NaiveBayes<R> {
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         let smoothing = R::smoothing(self).map(|value| ("epsilon", vec![value]));
-        std::iter::once(("class_count", self.class_counts())).chain(smoothing).collect()
+        std::iter::once(("class_count", self.class_counts()))
+            .chain(smoothing)
+            .collect()
     }
 
     fn reads_request_only(&self, method: &Method) -> bool {
@@ -142,8 +152,10 @@ impl<R: BayesFamily> FamilyModel for NaiveBayes<R> {
     }
 
     fn reweighted(&self, change: &ClassReweighting<'_>) -> Option<Result<Outcome<Model>>> {
-        let wrapped =
-            |outcome: Outcome<Self>| Outcome { model: Model::new(outcome.model), evidence: outcome.evidence };
+        let wrapped = |outcome: Outcome<Self>| Outcome {
+            model: Model::new(outcome.model),
+            evidence: outcome.evidence,
+        };
         Some(Self::reweighted(self, change).map(wrapped))
     }
 }
@@ -176,11 +188,16 @@ impl<R: BayesFamily> FamilyRecipe for R {
     }
 
     fn in_batches(&self, _rows: usize) -> Option<Box<dyn BatchedFit>> {
-        Some(Box::new(BayesBatches { recipe: *self, model: None }))
+        Some(Box::new(BayesBatches {
+            recipe: *self,
+            model: None,
+        }))
     }
 
     fn made(&self, model: &Model) -> bool {
-        model.get::<NaiveBayes<R>>().is_some_and(|model| model.settings() == self)
+        model
+            .get::<NaiveBayes<R>>()
+            .is_some_and(|model| model.settings() == self)
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {

@@ -28,7 +28,9 @@ pub struct GaussianNb {
 
 impl Default for GaussianNb {
     fn default() -> Self {
-        Self { var_smoothing: 1e-9 }
+        Self {
+            var_smoothing: 1e-9,
+        }
     }
 }
 
@@ -51,14 +53,23 @@ fn moments(group: &ClassSums, j: usize) -> [FeatureMoment; 2] {
     let room = (weight.value() - lost_weight).max(f64::MIN_POSITIVE);
     let mean = first.over(weight);
     let shift = (lost_first + mean.abs() * lost_weight) / room;
-    let variance = weight.times(second).minus(first.times(first)).over(weight.times(weight));
+    let variance = weight
+        .times(second)
+        .minus(first.times(first))
+        .over(weight.times(weight));
     let square = second.value() / weight.value();
     let drift = (lost_second + square * lost_weight) / room + (2.0 * mean.abs() + shift) * shift;
     let noise = drift + LONG_ROUNDING * square;
     let variance = if variance <= noise { 0.0 } else { variance };
     [
-        FeatureMoment { value: mean, bound: shift + 2.0 * f64::EPSILON * mean.abs() },
-        FeatureMoment { value: variance, bound: 2.0 * noise + 4.0 * f64::EPSILON * variance },
+        FeatureMoment {
+            value: mean,
+            bound: shift + 2.0 * f64::EPSILON * mean.abs(),
+        },
+        FeatureMoment {
+            value: variance,
+            bound: 2.0 * noise + 4.0 * f64::EPSILON * variance,
+        },
     ]
 }
 
@@ -73,7 +84,10 @@ impl GaussianNb {
             }
         }
         let value = self.var_smoothing * largest.value;
-        FeatureMoment { value, bound: self.var_smoothing * largest.bound + f64::EPSILON * value }
+        FeatureMoment {
+            value,
+            bound: self.var_smoothing * largest.bound + f64::EPSILON * value,
+        }
     }
 
     /// Means and smoothed variances, one line per class.
@@ -117,7 +131,11 @@ impl Rule for GaussianNb {
             return Ok(());
         }
         let value = self.var_smoothing.to_string();
-        Err(Error::Parameter { name: "var_smoothing", value, range: "0 or more and finite" })
+        Err(Error::Parameter {
+            name: "var_smoothing",
+            value,
+            range: "0 or more and finite",
+        })
     }
 
     fn admit(&self, view: &RowView<'_>) -> Result<()> {
@@ -127,18 +145,25 @@ impl Rule for GaussianNb {
     fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
         let (means, variances) = self.tables(tally);
         let variance = |class: usize, j: usize| variances[(class, j)].max(f64::MIN_POSITIVE);
-        let logs =
-            |class| (0..tally.width).map(|j| (std::f64::consts::TAU * variance(class, j)).ln()).sum::<f64>();
+        let logs = |class| {
+            (0..tally.width)
+                .map(|j| (std::f64::consts::TAU * variance(class, j)).ln())
+                .sum::<f64>()
+        };
         let prior = tally.prior();
-        let base: Vec<f64> = (0..tally.classes).map(|class| prior[class].ln() - 0.5 * logs(class)).collect();
+        let base: Vec<f64> = (0..tally.classes)
+            .map(|class| prior[class].ln() - 0.5 * logs(class))
+            .collect();
         let mut scores = Mat::zeros(features.rows(), tally.classes);
         let mut written = vec![0.0; tally.width];
         for slot in 0..features.rows() {
             written.fill(0.0);
             features.row(slot).add_to(1.0, &mut written);
             for (class, base) in base.iter().enumerate() {
-                let off = |(j, x): (usize, &f64)| (x - means[(class, j)]).powi(2) / variance(class, j);
-                scores[(slot, class)] = base - 0.5 * written.iter().enumerate().map(off).sum::<f64>();
+                let off =
+                    |(j, x): (usize, &f64)| (x - means[(class, j)]).powi(2) / variance(class, j);
+                scores[(slot, class)] =
+                    base - 0.5 * written.iter().enumerate().map(off).sum::<f64>();
             }
         }
         scores

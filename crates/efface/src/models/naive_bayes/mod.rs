@@ -90,7 +90,10 @@ impl<R: Rule> NaiveBayes<R> {
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let mut model = Self { recipe, tally: ClassTally::new(rows.outputs(), rows.width(), R::SQUARES) };
+        let mut model = Self {
+            recipe,
+            tally: ClassTally::new(rows.outputs(), rows.width(), R::SQUARES),
+        };
         model.take_in(rows)?;
         Ok(model)
     }
@@ -117,7 +120,11 @@ impl<R: Rule> NaiveBayes<R> {
 
     /// The weight of the rows of each class; 0 for a class without rows.
     pub fn class_counts(&self) -> Vec<f64> {
-        self.tally.by_class().iter().map(|group| group.weight.value()).collect()
+        self.tally
+            .by_class()
+            .iter()
+            .map(|group| group.weight.value())
+            .collect()
     }
 
     /// The share of each class in the weight of all rows; 0 for a class without rows.
@@ -132,7 +139,10 @@ impl<R: Rule> NaiveBayes<R> {
             recipe.admit(&view)?;
             Ok(view)
         });
-        if self.tally.rows == 0 && recipe.counts_as_given() && rows.iter().all(|view| view.weight == 1.0) {
+        if self.tally.rows == 0
+            && recipe.counts_as_given()
+            && rows.iter().all(|view| view.weight == 1.0)
+        {
             self.tally.put_first(views)?;
         } else {
             let tally = &mut self.tally;
@@ -146,14 +156,22 @@ impl<R: Rule> NaiveBayes<R> {
     fn take_out(&mut self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
         let recipe = self.recipe;
         let tally = &mut self.tally;
-        rows.visit(gone, &mut |_, view| recipe.counted(&view, &mut |row| tally.put(row, -1.0)))
+        rows.visit(gone, &mut |_, view| {
+            recipe.counted(&view, &mut |row| tally.put(row, -1.0))
+        })
     }
 
     /// The model once rows `gone` have left and `new` ones joined, and rows of class c count weights[c].1 where they counted weights[c].0:
     /// the sums of a class are as many times as much. `rows` and `new` have their new weights; whether rows have weights beside
     /// those of their classes is said by `have_weights`, since such products are rounded.
     fn reweighted(&self, change: &ClassReweighting<'_>) -> Result<Outcome<Self>> {
-        let ClassReweighting { weights, have_weights, rows, gone, new } = *change;
+        let ClassReweighting {
+            weights,
+            have_weights,
+            rows,
+            gone,
+            new,
+        } = *change;
         if !gone.is_empty() {
             self.check_gone(rows, gone)?;
         }
@@ -173,7 +191,13 @@ impl<R: Rule> NaiveBayes<R> {
 
     pub(crate) fn evidence(&self, method: &str) -> Evidence {
         let bound = self.recipe.bound(&self.tally);
-        request::evidence(method, self.tally.rows, bound, "class sums", self.tally.bytes())
+        request::evidence(
+            method,
+            self.tally.rows,
+            bound,
+            "class sums",
+            self.tally.bytes(),
+        )
     }
 
     fn check_gone(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
@@ -203,7 +227,11 @@ impl<R: Rule> Predict for NaiveBayes<R> {
         for (class, group) in self.tally.by_class().iter().enumerate() {
             for slot in 0..features.rows() {
                 let score = &mut scores[(slot, class)];
-                *score = if group.members == 0 { f64::MIN } else { score.clamp(f64::MIN / 2.0, f64::MAX) };
+                *score = if group.members == 0 {
+                    f64::MIN
+                } else {
+                    score.clamp(f64::MIN / 2.0, f64::MAX)
+                };
             }
         }
         Ok(scores)
@@ -230,8 +258,15 @@ impl<R: Rule> Forget<NaiveBayes<R>> for Summation {
         next.take_out(rows, gone)?;
         next.tally.tidy()?;
         let name = Forget::<NaiveBayes<R>>::name(self);
-        let evidence = Evidence { forgotten: gone.len(), rows_read: gone.len(), ..next.evidence(name) };
-        Ok(Outcome { model: next, evidence })
+        let evidence = Evidence {
+            forgotten: gone.len(),
+            rows_read: gone.len(),
+            ..next.evidence(name)
+        };
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 
@@ -254,7 +289,10 @@ impl<R: Rule> Forget<NaiveBayes<R>> for Retrain {
         let retained = rows.all()?.filter(request::stays(gone));
         let next = NaiveBayes::train(model.recipe, &retained)?;
         let evidence = request::from_scratch(next.evidence("retrain"), gone.len(), retained.len());
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 
@@ -265,7 +303,11 @@ impl<R: Rule> Amend for NaiveBayes<R> {
         request::check_new(rows, new, self.tally.width)?;
         let mut model = self.clone();
         model.take_in(new)?;
-        let evidence = Evidence { learned: new.len(), rows_read: new.len(), ..model.evidence("learn") };
+        let evidence = Evidence {
+            learned: new.len(),
+            rows_read: new.len(),
+            ..model.evidence("learn")
+        };
         Ok(Outcome { model, evidence })
     }
 
@@ -278,7 +320,8 @@ impl<R: Rule> Amend for NaiveBayes<R> {
         model.take_out(rows, &ids)?;
         model.take_in(corrected)?;
         let mut evidence = model.evidence("amend");
-        (evidence.forgotten, evidence.learned, evidence.rows_read) = (ids.len(), ids.len(), 2 * ids.len());
+        (evidence.forgotten, evidence.learned, evidence.rows_read) =
+            (ids.len(), ids.len(), 2 * ids.len());
         Ok(Outcome { model, evidence })
     }
 

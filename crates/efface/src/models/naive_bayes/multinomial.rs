@@ -61,7 +61,10 @@ fn table(recipe: &MultinomialNb, tally: &ClassTally) -> Mat<f64> {
 impl MultinomialNb {
     /// The logarithm of all counts of a class together.
     fn log_total(&self, sums: &[LongSum]) -> f64 {
-        sums.iter().map(|sum| sum.value() + self.alpha).sum::<f64>().ln()
+        sums.iter()
+            .map(|sum| sum.value() + self.alpha)
+            .sum::<f64>()
+            .ln()
     }
 
     /// The logarithm of a column's share in the counts of its class.
@@ -83,7 +86,9 @@ impl Rule for MultinomialNb {
 
     fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
         let mut scores = Mat::zeros(features.rows(), tally.classes);
-        let values: usize = (0..features.rows()).map(|slot| features.row(slot).stored_values()).sum();
+        let values: usize = (0..features.rows())
+            .map(|slot| features.row(slot).stored_values())
+            .sum();
         for (class, prior) in tally.prior().into_iter().enumerate() {
             let sums = &tally.by_class()[class].first;
             let total = self.log_total(sums);
@@ -96,7 +101,10 @@ impl Rule for MultinomialNb {
             for slot in 0..features.rows() {
                 let mut score = 0.0;
                 features.row(slot).each(|j, x| {
-                    score += x * line.get(j).copied().unwrap_or_else(|| self.log_share(&sums[j], total));
+                    score += x * line
+                        .get(j)
+                        .copied()
+                        .unwrap_or_else(|| self.log_share(&sums[j], total));
                 });
                 scores[(slot, class)] = score + prior.ln();
             }
@@ -112,7 +120,12 @@ impl Rule for MultinomialNb {
         let mut found = LogShareBound::new(tally);
         for (class, group) in tally.by_class().iter().enumerate() {
             let total = group.first.iter().map(|sum| sum.value() + self.alpha).sum();
-            found.add(table.row(class).iter().copied(), self.alpha, group.lost[1], (total, group.lost[1]));
+            found.add(
+                table.row(class).iter().copied(),
+                self.alpha,
+                group.lost[1],
+                (total, group.lost[1]),
+            );
         }
         found.finish()
     }
@@ -123,7 +136,11 @@ pub(super) fn check_alpha(alpha: f64) -> Result<()> {
     if alpha > 0.0 && alpha.is_finite() {
         return Ok(());
     }
-    Err(Error::Parameter { name: "alpha", value: alpha.to_string(), range: "above 0 and finite" })
+    Err(Error::Parameter {
+        name: "alpha",
+        value: alpha.to_string(),
+        range: "above 0 and finite",
+    })
 }
 
 /// Whether the features of a row can be counts.
@@ -160,7 +177,11 @@ pub(super) struct LogShareBound {
 impl LogShareBound {
     pub(super) fn new(tally: &ClassTally) -> Self {
         let square = tally.prior().iter().map(|p| p * p).sum::<f64>();
-        Self { bound: tally.prior_bound(), square, width: tally.width as f64 }
+        Self {
+            bound: tally.prior_bound(),
+            square,
+            width: tally.width as f64,
+        }
     }
 
     /// A class: its logarithms, α, the loss of its counts, and its total with the loss of that.
@@ -172,7 +193,8 @@ impl LogShareBound {
         (total, lost_total): (f64, f64),
     ) {
         let room = |value: f64, lost: f64| (value - lost).max(f64::MIN_POSITIVE);
-        self.bound += lost / room(alpha, lost) + self.width.sqrt() * (lost_total / room(total, lost_total));
+        self.bound +=
+            lost / room(alpha, lost) + self.width.sqrt() * (lost_total / room(total, lost_total));
         for log in logs {
             self.square += log * log;
             self.bound += 4.0 * f64::EPSILON * (log.abs() + 2.0 * total.ln().abs() + self.width);

@@ -31,34 +31,67 @@ struct StoredSums {
 
 pub(super) fn serialize<S: Serializer>(sums: &[LongSum], to: S) -> Result<S::Ok, S::Error> {
     let width = u32::try_from(sums.len()).map_err(|_| S::Error::custom("too many columns"))?;
-    let known: Vec<u32> = (0..width).filter(|j| sums[*j as usize] != LongSum::default()).collect();
+    let known: Vec<u32> = (0..width)
+        .filter(|j| sums[*j as usize] != LongSum::default())
+        .collect();
     let is_whole = 2 * known.len() > sums.len();
-    let listed: Vec<u32> = if is_whole { (0..width).collect() } else { known };
+    let listed: Vec<u32> = if is_whole {
+        (0..width).collect()
+    } else {
+        known
+    };
     let words = listed.iter().map(|j| sums[*j as usize].words());
     let exact = words.clone().all(|[_, low]| low == 0.0);
     StoredSums {
         width: sums.len(),
-        columns: if is_whole { Vec::new() } else { listed.iter().flat_map(|j| j.to_le_bytes()).collect() },
-        high: words.clone().flat_map(|[high, _]| high.to_le_bytes()).collect(),
-        low: if exact { Vec::new() } else { words.flat_map(|[_, low]| low.to_le_bytes()).collect() },
+        columns: if is_whole {
+            Vec::new()
+        } else {
+            listed.iter().flat_map(|j| j.to_le_bytes()).collect()
+        },
+        high: words
+            .clone()
+            .flat_map(|[high, _]| high.to_le_bytes())
+            .collect(),
+        low: if exact {
+            Vec::new()
+        } else {
+            words.flat_map(|[_, low]| low.to_le_bytes()).collect()
+        },
     }
     .serialize(to)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<LongSum>, D::Error> {
-    let StoredSums { width, columns, high, low } = StoredSums::deserialize(from)?;
+    let StoredSums {
+        width,
+        columns,
+        high,
+        low,
+    } = StoredSums::deserialize(from)?;
     let unfit = || D::Error::custom("the sums of a class do not fit together");
     let numbers = |bytes: &[u8]| -> Vec<f64> {
         let (whole, _) = bytes.as_chunks::<8>();
-        whole.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+        whole
+            .iter()
+            .map(|bytes| f64::from_le_bytes(*bytes))
+            .collect()
     };
     let stored = high.len() / 8;
     let high = numbers(&high);
-    let low = if low.is_empty() { vec![0.0; stored] } else { numbers(&low) };
+    let low = if low.is_empty() {
+        vec![0.0; stored]
+    } else {
+        numbers(&low)
+    };
     let (columns, _) = columns.as_chunks::<4>();
-    let columns: Vec<u32> = columns.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    let columns: Vec<u32> = columns
+        .iter()
+        .map(|bytes| u32::from_le_bytes(*bytes))
+        .collect();
     let is_whole = columns.is_empty() && stored == width;
-    let ascends = columns.is_sorted_by(|a, b| a < b) && columns.last().is_none_or(|j| (*j as usize) < width);
+    let ascends =
+        columns.is_sorted_by(|a, b| a < b) && columns.last().is_none_or(|j| (*j as usize) < width);
     if low.len() != stored || !is_whole && columns.len() != stored || !ascends {
         return Err(unfit());
     }
@@ -85,12 +118,20 @@ mod tests {
 
     fn written(sums: &[LongSum]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        ciborium::into_writer(&SumsInFile { sums: sums.to_vec() }, &mut bytes).unwrap();
+        ciborium::into_writer(
+            &SumsInFile {
+                sums: sums.to_vec(),
+            },
+            &mut bytes,
+        )
+        .unwrap();
         bytes
     }
 
     fn read(bytes: &[u8]) -> Option<Vec<LongSum>> {
-        ciborium::from_reader::<SumsInFile, _>(bytes).ok().map(|file| file.sums)
+        ciborium::from_reader::<SumsInFile, _>(bytes)
+            .ok()
+            .map(|file| file.sums)
     }
 
     #[test]
@@ -117,14 +158,24 @@ mod tests {
                 low: vec![0; 8 * low],
             };
             let mut bytes = Vec::new();
-            ciborium::into_writer(&std::collections::BTreeMap::from([("sums", stored)]), &mut bytes).unwrap();
+            ciborium::into_writer(
+                &std::collections::BTreeMap::from([("sums", stored)]),
+                &mut bytes,
+            )
+            .unwrap();
             read(&bytes)
         };
         assert!(plain(9, &[2, 5], 2, 2).is_some());
         assert!(plain(9, &[5, 2], 2, 2).is_none(), "columns fall");
-        assert!(plain(9, &[2, 9], 2, 2).is_none(), "a column beyond the last");
+        assert!(
+            plain(9, &[2, 9], 2, 2).is_none(),
+            "a column beyond the last"
+        );
         assert!(plain(9, &[2, 5], 3, 3).is_none(), "a sum without a column");
         assert!(plain(9, &[2, 5], 2, 1).is_none(), "half a sum");
-        assert!(plain(usize::MAX / 4, &[2, 5], 2, 2).is_none(), "more room than memory has");
+        assert!(
+            plain(usize::MAX / 4, &[2, 5], 2, 2).is_none(),
+            "more room than memory has"
+        );
     }
 }

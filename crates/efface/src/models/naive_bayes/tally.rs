@@ -81,7 +81,10 @@ impl ClassSums {
     fn join(&mut self, other: &Self) {
         self.members += other.members;
         let sums = |sums: &mut [LongSum], others: &[LongSum]| {
-            sums.iter_mut().zip(others).map(|(sum, other)| sum.add_sum(*other)).sum::<f64>()
+            sums.iter_mut()
+                .zip(others)
+                .map(|(sum, other)| sum.add_sum(*other))
+                .sum::<f64>()
         };
         let lost = [
             self.weight.add_sum(other.weight),
@@ -98,16 +101,25 @@ impl ClassSums {
         let lost = [
             self.weight.scale(a, b),
             self.first.iter_mut().map(|sum| sum.scale(a, b)).sum(),
-            self.second.iter_mut().map(|sum| sum.scale(a, b)).sum::<f64>(),
+            self.second
+                .iter_mut()
+                .map(|sum| sum.scale(a, b))
+                .sum::<f64>(),
         ];
-        self.lost.iter_mut().zip(lost).for_each(|(all, lost)| *all = *all * (a / b) + lost);
+        self.lost
+            .iter_mut()
+            .zip(lost)
+            .for_each(|(all, lost)| *all = *all * (a / b) + lost);
     }
 
     /// Notes that weights of rows were rounded before they were counted.
     fn lose_digits(&mut self) {
         let size = |sums: &[LongSum]| sums.iter().map(|sum| sum.value().abs()).sum::<f64>();
         let sizes = [self.weight.value(), size(&self.first), size(&self.second)];
-        self.lost.iter_mut().zip(sizes).for_each(|(lost, size)| *lost += 2.0 * f64::EPSILON * size);
+        self.lost
+            .iter_mut()
+            .zip(sizes)
+            .for_each(|(lost, size)| *lost += 2.0 * f64::EPSILON * size);
     }
 
     /// Whether a bit was ever lost.
@@ -135,7 +147,14 @@ impl ClassTally {
         let classes = if outputs == 1 { 2 } else { outputs };
         let empty = Arc::new(ClassSums::new(width, squares));
         let groups = vec![empty; classes + squares as usize];
-        Self { classes, outputs, width, rows: 0, squares, groups }
+        Self {
+            classes,
+            outputs,
+            width,
+            rows: 0,
+            squares,
+            groups,
+        }
     }
 
     /// Counts a row in (`sign` 1) or out (−1).
@@ -145,8 +164,12 @@ impl ClassTally {
 
     /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of the classes together,
     /// and need not be gone through row by row.
-    pub(super) fn put_first<'a>(&mut self, views: impl Iterator<Item = Result<RowView<'a>>>) -> Result<()> {
-        let mut waiting: Vec<WaitingBlock<'a>> = (0..self.classes).map(|_| WaitingBlock::default()).collect();
+    pub(super) fn put_first<'a>(
+        &mut self,
+        views: impl Iterator<Item = Result<RowView<'a>>>,
+    ) -> Result<()> {
+        let mut waiting: Vec<WaitingBlock<'a>> =
+            (0..self.classes).map(|_| WaitingBlock::default()).collect();
         for view in views {
             let view = view?;
             let class = decode(view.targets);
@@ -163,8 +186,11 @@ impl ClassTally {
                 Arc::make_mut(&mut self.groups[class]).put_all(&mut waiting[class]);
             }
         }
-        for (group, waiting) in
-            self.groups.iter_mut().zip(&mut waiting).filter(|(_, waiting)| waiting.len() > 0)
+        for (group, waiting) in self
+            .groups
+            .iter_mut()
+            .zip(&mut waiting)
+            .filter(|(_, waiting)| waiting.len() > 0)
         {
             Arc::make_mut(group).put_all(waiting);
         }
@@ -179,7 +205,12 @@ impl ClassTally {
 
     /// Makes rows of class c count weights[c].1 where they counted weights[c].0, beside weights of their own where they `have_weights`.
     pub(super) fn reweigh(&mut self, weights: &[(f64, f64)], have_weights: bool) {
-        for (group, (before, now)) in self.groups.iter_mut().zip(weights).filter(|(_, (a, b))| a != b) {
+        for (group, (before, now)) in self
+            .groups
+            .iter_mut()
+            .zip(weights)
+            .filter(|(_, (a, b))| a != b)
+        {
             let group = Arc::make_mut(group);
             group.scale(*now, *before);
             if have_weights {
@@ -205,7 +236,11 @@ impl ClassTally {
         {
             Arc::make_mut(all).put(view, values, sign);
         }
-        self.rows = if sign > 0.0 { self.rows + 1 } else { self.rows.saturating_sub(1) };
+        self.rows = if sign > 0.0 {
+            self.rows + 1
+        } else {
+            self.rows.saturating_sub(1)
+        };
     }
 
     /// Ends a change: what is left of an empty class, or of a feature that only lost bits speak of, is set to 0.
@@ -248,11 +283,17 @@ impl ClassTally {
 
     pub(super) fn prior(&self) -> Vec<f64> {
         let total = self.total();
-        self.by_class().iter().map(|group| group.weight.value() / total).collect()
+        self.by_class()
+            .iter()
+            .map(|group| group.weight.value() / total)
+            .collect()
     }
 
     pub(super) fn total(&self) -> f64 {
-        self.by_class().iter().map(|group| group.weight.value()).sum()
+        self.by_class()
+            .iter()
+            .map(|group| group.weight.value())
+            .sum()
     }
 
     /// How far lost bits can have moved the priors, in the 1-norm.
@@ -271,7 +312,13 @@ fn decode(targets: &[f64]) -> usize {
     if let [target] = targets {
         return (*target > 0.0) as usize;
     }
-    let better = |best: usize, class: usize| if targets[class] > targets[best] { class } else { best };
+    let better = |best: usize, class: usize| {
+        if targets[class] > targets[best] {
+            class
+        } else {
+            best
+        }
+    };
     (0..targets.len()).fold(0, better)
 }
 
@@ -296,7 +343,13 @@ struct WrittenTally<'a> {
 impl Serialize for ClassTally {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         let groups = self.groups.iter().map(Arc::as_ref).collect();
-        WrittenTally { outputs: self.outputs, width: self.width, rows: self.rows, groups }.serialize(to)
+        WrittenTally {
+            outputs: self.outputs,
+            width: self.width,
+            rows: self.rows,
+            groups,
+        }
+        .serialize(to)
     }
 }
 
@@ -304,13 +357,23 @@ impl TryFrom<StoredTally> for ClassTally {
     type Error = Error;
 
     fn try_from(stored: StoredTally) -> Result<Self> {
-        let StoredTally { outputs, width, rows, groups } = stored;
+        let StoredTally {
+            outputs,
+            width,
+            rows,
+            groups,
+        } = stored;
         let classes = if outputs == 1 { 2 } else { outputs };
         let squares = groups.len() == classes + 1;
         let fits = |group: &ClassSums| {
             group.first.len() == width
                 && group.second.len() == if squares { width } else { 0 }
-                && group.first.iter().chain(&group.second).chain([&group.weight]).all(|sum| sum.is_finite())
+                && group
+                    .first
+                    .iter()
+                    .chain(&group.second)
+                    .chain([&group.weight])
+                    .all(|sum| sum.is_finite())
                 && group.lost.iter().all(|lost| *lost >= 0.0)
                 && group.members <= rows
         };
@@ -318,6 +381,13 @@ impl TryFrom<StoredTally> for ClassTally {
             return Err(Error::Damaged("the class sums do not fit together".into()));
         }
         let groups = groups.into_iter().map(Arc::new).collect();
-        Ok(Self { classes, outputs, width, rows, squares, groups })
+        Ok(Self {
+            classes,
+            outputs,
+            width,
+            rows,
+            squares,
+            groups,
+        })
     }
 }

@@ -10,8 +10,8 @@ use crate::evidence::Evidence;
 use crate::family::Family;
 use crate::methods::{Method, Retrain, TakesMethods, WarmStart};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, Model, NamedParameters, Recipe, RecipeDescription, RowsBeside, ScoreKind,
-    ShardModel, ShardTrainer,
+    FamilyModel, FamilyRecipe, Model, NamedParameters, Recipe, RecipeDescription, RowsBeside,
+    ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::{constant_in_words, number_in_words};
 use crate::rows::Rows;
@@ -23,10 +23,13 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
     fn from_state(state: &ModelState) -> Result<Self> {
         let model: Self = state.head()?;
         let is_sound = |theta: &Vec<f64>| {
-            theta.len() == model.width.saturating_add(1) && theta.iter().all(|value| value.is_finite())
+            theta.len() == model.width.saturating_add(1)
+                && theta.iter().all(|value| value.is_finite())
         };
         if model.parameters.is_empty() || !model.parameters.iter().all(is_sound) {
-            return Err(Error::Damaged("the parameters of a penalised model make no sense".into()));
+            return Err(Error::Damaged(
+                "the parameters of a penalised model make no sense".into(),
+            ));
         }
         model.settings.check()?;
         Ok(model)
@@ -95,7 +98,11 @@ impl<L: PenalisedLoss> FamilyRecipe for Penalised<L> {
 
     fn describe(&self) -> RecipeDescription {
         RecipeDescription {
-            settings: format!("λ = {}, {}", number_in_words(self.lambda), constant_in_words(self.intercept)),
+            settings: format!(
+                "λ = {}, {}",
+                number_in_words(self.lambda),
+                constant_in_words(self.intercept)
+            ),
             lambda: Some(self.lambda),
             intercept: Some(self.intercept),
             ..RecipeDescription::new(L::FAMILY, L::TASK, ScoreKind::Values)
@@ -107,7 +114,9 @@ impl<L: PenalisedLoss> FamilyRecipe for Penalised<L> {
     }
 
     fn made(&self, model: &Model) -> bool {
-        model.get::<PenalisedModel<L>>().is_some_and(|model| model.settings() == self)
+        model
+            .get::<PenalisedModel<L>>()
+            .is_some_and(|model| model.settings() == self)
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
@@ -126,10 +135,12 @@ impl<L: PenalisedLoss> FamilyRecipe for Penalised<L> {
 impl<L: PenalisedLoss> ShardTrainer for Penalised<L> {
     fn train(&self, start: Option<&dyn ShardModel>, rows: &Rows) -> Result<Arc<dyn ShardModel>> {
         let start: Option<&dyn Any> = start.map(|start| start as _);
-        Ok(Arc::new(match start.and_then(|start| start.downcast_ref::<PenalisedModel<L>>()) {
-            Some(start) => self.resume(start, rows)?,
-            None => self.fit(rows)?,
-        }))
+        Ok(Arc::new(
+            match start.and_then(|start| start.downcast_ref::<PenalisedModel<L>>()) {
+                Some(start) => self.resume(start, rows)?,
+                None => self.fit(rows)?,
+            },
+        ))
     }
 
     fn restore(&self, state: ModelState) -> Result<Arc<dyn ShardModel>> {

@@ -53,12 +53,20 @@ impl PenalisedLoss for SquaredHinge {
 
     fn target(target: f64, outputs: usize) -> Option<f64> {
         let first = if outputs == 1 { -1.0 } else { 0.0 };
-        if target == 1.0 { Some(1.0) } else { (target == first).then_some(-1.0) }
+        if target == 1.0 {
+            Some(1.0)
+        } else {
+            (target == first).then_some(-1.0)
+        }
     }
 
     fn at(score: f64, target: f64) -> LossPoint {
         let gap = (1.0 - target * score).max(0.0);
-        LossPoint { loss: gap * gap, slope: -2.0 * target * gap, bend: if gap > 0.0 { 2.0 } else { 0.0 } }
+        LossPoint {
+            loss: gap * gap,
+            slope: -2.0 * target * gap,
+            bend: if gap > 0.0 { 2.0 } else { 0.0 },
+        }
     }
 
     fn prediction(score: f64) -> f64 {
@@ -83,7 +91,11 @@ impl PenalisedLoss for PoissonLoss {
 
     fn at(score: f64, target: f64) -> LossPoint {
         let mean = score.exp();
-        LossPoint { loss: mean - target * score, slope: mean - target, bend: mean }
+        LossPoint {
+            loss: mean - target * score,
+            slope: mean - target,
+            bend: mean,
+        }
     }
 
     fn prediction(score: f64) -> f64 {
@@ -115,8 +127,17 @@ mod tests {
 
     #[test]
     fn targets_are_classes_or_counts() {
-        assert_eq!([-1.0, 0.0, 1.0].map(|t| SquaredHinge::target(t, 1)), [Some(-1.0), None, Some(1.0)]);
-        assert_eq!([-1.0, 0.0, 1.0].map(|t| SquaredHinge::target(t, 3)), [None, Some(-1.0), Some(1.0)]);
-        assert_eq!([-1.0, 0.0, 2.5].map(|t| PoissonLoss::target(t, 1)), [None, Some(0.0), Some(2.5)]);
+        assert_eq!(
+            [-1.0, 0.0, 1.0].map(|t| SquaredHinge::target(t, 1)),
+            [Some(-1.0), None, Some(1.0)]
+        );
+        assert_eq!(
+            [-1.0, 0.0, 1.0].map(|t| SquaredHinge::target(t, 3)),
+            [None, Some(-1.0), Some(1.0)]
+        );
+        assert_eq!(
+            [-1.0, 0.0, 2.5].map(|t| PoissonLoss::target(t, 1)),
+            [None, Some(0.0), Some(2.5)]
+        );
     }
 }

@@ -20,7 +20,10 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
     ) -> Result<Outcome<Self>> {
         self.check_gone(rows, gone)?;
         if gone.is_empty() {
-            return Ok(Outcome { model: self.clone(), evidence: self.evidence(method) });
+            return Ok(Outcome {
+                model: self.clone(),
+                evidence: self.evidence(method),
+            });
         }
         let retained = ChangedRows::new(rows, gone, None);
         let mut outcome = self.moved(method, &retained, steps)?;
@@ -48,7 +51,10 @@ impl<L: PenalisedLoss> Forget<PenalisedModel<L>> for Retrain {
         let retained = ChangedRows::new(rows, gone, None);
         let next = PenalisedModel::train(model.settings, &retained, None, None)?;
         let evidence = request::from_scratch(next.evidence("retrain"), gone.len(), retained.len());
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 

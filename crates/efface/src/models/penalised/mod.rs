@@ -59,8 +59,14 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let held = if rows.is_beyond_memory() { None } else { Some(rows.all()?) };
-        let training = held.as_deref().map_or(TrainingRows::Passed(rows), TrainingRows::Held);
+        let held = if rows.is_beyond_memory() {
+            None
+        } else {
+            Some(rows.all()?)
+        };
+        let training = held
+            .as_deref()
+            .map_or(TrainingRows::Passed(rows), TrainingRows::Held);
         let mut weight = 0.0;
         training.each_block(&mut |block| {
             weight += block.iter().map(|row| row.weight).sum::<f64>();
@@ -69,9 +75,14 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         if weight <= 0.0 {
             return Err(Error::NoWeight);
         }
-        let lambda = if L::PENALTY_PER_ROW { settings.lambda * weight } else { settings.lambda };
+        let lambda = if L::PENALTY_PER_ROW {
+            settings.lambda * weight
+        } else {
+            settings.lambda
+        };
         let width = rows.width();
-        let start = start.filter(|model| model.width == width && model.parameters.len() == rows.outputs());
+        let start =
+            start.filter(|model| model.width == width && model.parameters.len() == rows.outputs());
         let most = steps.unwrap_or(settings.max_iterations);
         let mut model = Self {
             settings,
@@ -84,13 +95,19 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
             steps: 0,
         };
         for output in 0..rows.outputs() {
-            let problem = OutputProblem::<L>::new(training, output, lambda, settings.intercept, width)?;
-            let from = start.map_or_else(|| problem.start(), |model| model.parameters[output].clone());
+            let problem =
+                OutputProblem::<L>::new(training, output, lambda, settings.intercept, width)?;
+            let from =
+                start.map_or_else(|| problem.start(), |model| model.parameters[output].clone());
             let (place, taken) = problem.minimised(from, most)?;
             let found = problem.bound(&place);
             if steps.is_none() && taken == most {
                 let tolerance = settings.tolerance;
-                return Err(Error::NotTrained { iterations: taken, gradient: found.gradient, tolerance });
+                return Err(Error::NotTrained {
+                    iterations: taken,
+                    gradient: found.gradient,
+                    tolerance,
+                });
             }
             model.gradient = model.gradient.hypot(found.gradient);
             model.bound = model.bound.hypot(found.distance);
@@ -110,12 +127,23 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         let coefficients = Mat::from_fn(self.width, self.parameters.len(), |feature, output| {
             self.parameters[output][feature]
         });
-        (coefficients, self.parameters.iter().map(|theta| theta[self.width]).collect())
+        (
+            coefficients,
+            self.parameters
+                .iter()
+                .map(|theta| theta[self.width])
+                .collect(),
+        )
     }
 
     /// What is known of the model as it stands.
     pub(crate) fn evidence(&self, method: &str) -> Evidence {
-        let size = self.parameters.iter().map(|theta| dot(theta, theta)).sum::<f64>().sqrt();
+        let size = self
+            .parameters
+            .iter()
+            .map(|theta| dot(theta, theta))
+            .sum::<f64>()
+            .sqrt();
         let mut evidence = request::evidence(method, self.rows, (self.bound, 1.0), "nothing", 0);
         evidence.precomputed.clear();
         evidence.tolerance = Some(self.settings.tolerance);
@@ -128,10 +156,18 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
     }
 
     /// The model of other rows, by as many steps from here as are asked for or as it takes.
-    fn moved(&self, method: &str, rows: &dyn RowStore, steps: Option<usize>) -> Result<Outcome<Self>> {
+    fn moved(
+        &self,
+        method: &str,
+        rows: &dyn RowStore,
+        steps: Option<usize>,
+    ) -> Result<Outcome<Self>> {
         let model = Self::train(self.settings, rows, Some(self), steps)?;
         // Each step reads the rows for the curvature and for the gradient where it leads.
-        let evidence = Evidence { rows_read: rows.len(), ..model.evidence(method) };
+        let evidence = Evidence {
+            rows_read: rows.len(),
+            ..model.evidence(method)
+        };
         Ok(Outcome { model, evidence })
     }
 
@@ -165,10 +201,14 @@ impl<L: PenalisedLoss> Fit for Penalised<L> {
 impl<L: PenalisedLoss> Predict for PenalisedModel<L> {
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
         request::check_features(features, self.width)?;
-        Ok(Mat::from_fn(features.rows(), self.parameters.len(), |slot, output| {
-            let theta = &self.parameters[output];
-            L::prediction(features.row(slot).dot(&theta[..self.width]) + theta[self.width])
-        }))
+        Ok(Mat::from_fn(
+            features.rows(),
+            self.parameters.len(),
+            |slot, output| {
+                let theta = &self.parameters[output];
+                L::prediction(features.row(slot).dot(&theta[..self.width]) + theta[self.width])
+            },
+        ))
     }
 }
 
@@ -186,7 +226,11 @@ impl<L: PenalisedLoss> Amend for PenalisedModel<L> {
         request::check_outputs(corrected.outputs(), self.parameters.len())?;
         request::check_numbers(corrected)?;
         let ids = request::check_corrected(rows, corrected, self.width)?;
-        let mut outcome = self.moved("amend", &ChangedRows::new(rows, &ids, Some(corrected)), None)?;
+        let mut outcome = self.moved(
+            "amend",
+            &ChangedRows::new(rows, &ids, Some(corrected)),
+            None,
+        )?;
         outcome.evidence.forgotten = ids.len();
         outcome.evidence.learned = ids.len();
         Ok(outcome)

@@ -35,14 +35,23 @@ pub type PoissonRegression = Penalised<PoissonLoss>;
 
 impl<L: PenalisedLoss> Default for Penalised<L> {
     fn default() -> Self {
-        Self { lambda: 1.0, intercept: true, tolerance: 1e-6, max_iterations: 200, loss: L::default() }
+        Self {
+            lambda: 1.0,
+            intercept: true,
+            tolerance: 1e-6,
+            max_iterations: 200,
+            loss: L::default(),
+        }
     }
 }
 
 impl<L: PenalisedLoss> Penalised<L> {
     /// A model of penalty `lambda`, other settings at their defaults.
     pub fn new(lambda: f64) -> Self {
-        Self { lambda, ..Self::default() }
+        Self {
+            lambda,
+            ..Self::default()
+        }
     }
 
     /// Whether to fit a constant.
@@ -59,11 +68,19 @@ impl<L: PenalisedLoss> Penalised<L> {
         for (name, value) in [("lambda", self.lambda), ("tolerance", self.tolerance)] {
             if !value.is_finite() || value <= 0.0 {
                 // Bounds divide by λ, which is all that holds the parameters in place.
-                return Err(Error::Parameter { name, value: value.to_string(), range: "finite and above 0" });
+                return Err(Error::Parameter {
+                    name,
+                    value: value.to_string(),
+                    range: "finite and above 0",
+                });
             }
         }
         if self.max_iterations == 0 {
-            return Err(Error::Parameter { name: "max_iterations", value: "0".into(), range: "at least 1" });
+            return Err(Error::Parameter {
+                name: "max_iterations",
+                value: "0".into(),
+                range: "at least 1",
+            });
         }
         Ok(())
     }

@@ -33,8 +33,11 @@ const BLOCK: usize = 256;
 /// About as many bytes as training holds beside the rows: a Hessian and its factor, or vectors where there is no Hessian.
 pub(super) fn bytes_of_sums(features: usize) -> u64 {
     let parameters = features as u64 + 1;
-    let numbers =
-        if features <= WIDEST { parameters * (parameters + BLOCK as u64) * 2 } else { parameters * 16 };
+    let numbers = if features <= WIDEST {
+        parameters * (parameters + BLOCK as u64) * 2
+    } else {
+        parameters * 16
+    };
     numbers * 8
 }
 
@@ -135,13 +138,17 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             loss: PhantomData,
         };
         if let TrainingRows::Held(rows) = rows {
-            problem.held = rows.iter().map(|row| problem.row(row)).collect::<Result<_>>()?;
+            problem.held = rows
+                .iter()
+                .map(|row| problem.row(row))
+                .collect::<Result<_>>()?;
         }
         let mut seen = vec![false; width];
         let [mut weight, mut targets, mut reach] = [0.0, 0.0, 0.0f64];
         problem.each_part(|rows| {
             for row in rows {
-                row.features.each(|feature, value| seen[feature] |= value != 0.0 && row.weight > 0.0);
+                row.features
+                    .each(|feature, value| seen[feature] |= value != 0.0 && row.weight > 0.0);
                 weight += row.weight;
                 targets += row.weight * row.target;
                 reach = reach.max(row.norm);
@@ -162,11 +169,19 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
 
     /// A row as the problem sees it.
     fn row<'r>(&self, row: RowView<'r>) -> Result<ProblemRow<'r>> {
-        let target = L::target(row.targets[self.output], row.targets.len())
-            .ok_or(Error::NotAClass { row: row.id, expected: L::EXPECTED })?;
+        let target =
+            L::target(row.targets[self.output], row.targets.len()).ok_or(Error::NotAClass {
+                row: row.id,
+                expected: L::EXPECTED,
+            })?;
         let mut square = f64::from(u8::from(self.intercept));
         row.features.each(|_, value| square += value * value);
-        Ok(ProblemRow { features: row.features, weight: row.weight, target, norm: square.sqrt() })
+        Ok(ProblemRow {
+            features: row.features,
+            weight: row.weight,
+            target,
+            norm: square.sqrt(),
+        })
     }
 
     /// Shows all rows, in as many parts as they are read in.
@@ -176,7 +191,10 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             return Ok(());
         }
         self.rows.each_block(&mut |block| {
-            let rows: Vec<ProblemRow<'_>> = block.iter().map(|row| self.row(row)).collect::<Result<_>>()?;
+            let rows: Vec<ProblemRow<'_>> = block
+                .iter()
+                .map(|row| self.row(row))
+                .collect::<Result<_>>()?;
             see(&rows);
             Ok(())
         })
@@ -198,7 +216,11 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
 
     /// The penalty of a parameter.
     fn penalty(&self, parameter: usize) -> f64 {
-        if parameter < self.width || L::PENALISED_CONSTANT { self.lambda } else { 0.0 }
+        if parameter < self.width || L::PENALISED_CONSTANT {
+            self.lambda
+        } else {
+            0.0
+        }
     }
 
     fn score(&self, row: &ProblemRow<'_>, theta: &[f64]) -> f64 {
@@ -246,7 +268,12 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             * ((longest + 8.0) * slopes
                 + (self.width as f64 + 4.0) * bends * size
                 + 4.0 * self.lambda * size);
-        Ok(ProblemPlace { theta, loss, gradient, hidden })
+        Ok(ProblemPlace {
+            theta,
+            loss,
+            gradient,
+            hidden,
+        })
     }
 
     /// The minimum from a start, or where `most` steps lead. Returns the steps that were taken.
@@ -270,11 +297,13 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
                 stop.note_training(1 + 2 * steps, first, norm(&place.gradient), place.hidden);
             }
             let direction = self.direction(&place)?;
-            let Some(next) = self.downhill(&place, &direction)? else { break };
+            let Some(next) = self.downhill(&place, &direction)? else {
+                break;
+            };
             steps += 1;
             // Once the gradient is of the size of its own rounding, it falls no further.
-            let is_done =
-                norm(&next.gradient) > 0.5 * norm(&place.gradient) && norm(&place.gradient) <= place.hidden;
+            let is_done = norm(&next.gradient) > 0.5 * norm(&place.gradient)
+                && norm(&place.gradient) <= place.hidden;
             place = next;
             if is_done {
                 break;
@@ -288,15 +317,20 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         let mut direction = if self.width <= WIDEST {
             let hessian = self.hessian(&place.theta)?;
             let is_free = |parameter: usize| self.penalty(parameter) == 0.0;
-            let factor = Cholesky::factor(&hessian, is_free, Par::Seq)
-                .map_err(|pivot| Error::Singular { pivot, width: self.width })?;
+            let factor =
+                Cholesky::factor(&hessian, is_free, Par::Seq).map_err(|pivot| Error::Singular {
+                    pivot,
+                    width: self.width,
+                })?;
             let mut solved = Mat::from_fn(self.width + 1, 1, |at, _| place.gradient[at]);
             factor.solve(solved.as_mut(), Par::Seq);
             solved.col_as_slice(0).to_vec()
         } else {
             self.solved_by_passes(place)?
         };
-        self.empty.iter().for_each(|feature| direction[*feature] = 0.0);
+        self.empty
+            .iter()
+            .for_each(|feature| direction[*feature] = 0.0);
         if !self.intercept {
             direction[self.width] = 0.0;
         }
@@ -324,7 +358,14 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             let mut block = Mat::<f64>::zeros(all, BLOCK);
             let mut filled = 0;
             let add = |hessian: &mut Mat<f64>, some: MatRef<'_, f64>| {
-                multiply_lower(hessian.as_mut(), Accum::Add, some, some.transpose(), 1.0, Par::Seq);
+                multiply_lower(
+                    hessian.as_mut(),
+                    Accum::Add,
+                    some,
+                    some.transpose(),
+                    1.0,
+                    Par::Seq,
+                );
             };
             self.each_part(|rows| {
                 for (row, bend) in self.bent(rows, theta) {
@@ -354,16 +395,21 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         rows: &'s [ProblemRow<'r>],
         theta: &'s [f64],
     ) -> impl Iterator<Item = (&'s ProblemRow<'r>, f64)> {
-        rows.iter().map(|row| (row, self.bend(row, theta))).filter(|(_, bend)| *bend > 0.0)
+        rows.iter()
+            .map(|row| (row, self.bend(row, theta)))
+            .filter(|(_, bend)| *bend > 0.0)
     }
 
     /// H⁻¹·gradient by conjugate gradients, a pass over the rows each.
     fn solved_by_passes(&self, place: &ProblemPlace) -> Result<Vec<f64>> {
         let constant = f64::from(u8::from(self.intercept));
-        let mut diagonal: Vec<f64> = (0..=self.width).map(|parameter| self.penalty(parameter)).collect();
+        let mut diagonal: Vec<f64> = (0..=self.width)
+            .map(|parameter| self.penalty(parameter))
+            .collect();
         self.each_part(|rows| {
             for (row, bend) in self.bent(rows, &place.theta) {
-                row.features.each(|feature, value| diagonal[feature] += bend * value * value);
+                row.features
+                    .each(|feature, value| diagonal[feature] += bend * value * value);
                 diagonal[self.width] += constant * bend;
             }
         })?;
@@ -371,10 +417,16 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             diagonal[self.width] = 1.0;
         }
         // Rows in memory have their bends looked up once; of others they are computed anew in every product.
-        let known: Vec<f64> = self.held.iter().map(|row| self.bend(row, &place.theta)).collect();
+        let known: Vec<f64> = self
+            .held
+            .iter()
+            .map(|row| self.bend(row, &place.theta))
+            .collect();
         let mut failed = None;
         let times = |v: &[f64], out: &mut [f64]| {
-            out.iter_mut().enumerate().for_each(|(at, out)| *out = self.penalty(at) * v[at]);
+            out.iter_mut()
+                .enumerate()
+                .for_each(|(at, out)| *out = self.penalty(at) * v[at]);
             let mut add = |row: &ProblemRow<'_>, bend: f64| {
                 let along = bend * (row.features.dot(&v[..self.width]) + constant * v[self.width]);
                 row.features.add_to(along, &mut out[..self.width]);
@@ -382,12 +434,17 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             };
             let done = match self.rows {
                 TrainingRows::Held(_) => {
-                    let bent = self.held.iter().zip(&known).filter(|(_, bend)| **bend > 0.0);
+                    let bent = self
+                        .held
+                        .iter()
+                        .zip(&known)
+                        .filter(|(_, bend)| **bend > 0.0);
                     bent.for_each(|(row, bend)| add(row, *bend));
                     Ok(())
                 }
                 TrainingRows::Passed(_) => self.each_part(|rows| {
-                    self.bent(rows, &place.theta).for_each(|(row, bend)| add(row, bend));
+                    self.bent(rows, &place.theta)
+                        .for_each(|(row, bend)| add(row, bend));
                 }),
             };
             if let Err(error) = done {
@@ -400,8 +457,17 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
             }
         };
         let mut solved = vec![0.0; place.gradient.len()];
-        let settings = CgSettings { tolerance: 1e-6, max_iterations: 10_000 };
-        let done = conjugate_gradients(times, by_diagonal(&diagonal), &place.gradient, &mut solved, settings);
+        let settings = CgSettings {
+            tolerance: 1e-6,
+            max_iterations: 10_000,
+        };
+        let done = conjugate_gradients(
+            times,
+            by_diagonal(&diagonal),
+            &place.gradient,
+            &mut solved,
+            settings,
+        );
         match failed {
             Some(error) => Err(error),
             None => done.map(|_| solved),
@@ -440,14 +506,21 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         let means = place.gradient[self.width] + targets;
         let mut theta = place.theta.clone();
         theta[self.width] += (targets / means).ln();
-        if theta[self.width].is_finite() { self.at(theta) } else { Ok(place) }
+        if theta[self.width].is_finite() {
+            self.at(theta)
+        } else {
+            Ok(place)
+        }
     }
 
     /// How far a place with the best constant can be from the minimum.
     pub(super) fn bound(&self, place: &ProblemPlace) -> PlaceBound {
         if !self.intercept || L::PENALISED_CONSTANT {
             let gradient = norm(&place.gradient) + place.hidden;
-            return PlaceBound { gradient, distance: gradient / self.lambda };
+            return PlaceBound {
+                gradient,
+                distance: gradient / self.lambda,
+            };
         }
         let reach = self.reach;
         let targets = self.weighted_targets;
@@ -455,7 +528,10 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         let apart = 2.0 * (place.gradient[self.width].abs() + place.hidden) / targets;
         let gradient = norm(&place.gradient[..self.width]) + place.hidden + reach * targets * apart;
         let way = gradient / self.lambda;
-        PlaceBound { gradient, distance: way.hypot(reach * way + apart) }
+        PlaceBound {
+            gradient,
+            distance: way.hypot(reach * way + apart),
+        }
     }
 }
 

@@ -27,7 +27,12 @@ struct BegunSums {
 
 impl RidgeBatches {
     pub(super) fn new(settings: &Ridge, expected: usize) -> Self {
-        Self { settings: *settings, expected, begun: None, rows: 0 }
+        Self {
+            settings: *settings,
+            expected,
+            begun: None,
+            rows: 0,
+        }
     }
 }
 
@@ -44,7 +49,9 @@ impl BatchedFit for RidgeBatches {
                 self.settings.check()?;
                 let form = self.settings.form_of_many(rows, self.expected);
                 if !matches!(form, Form::Factor | Form::Inverse) {
-                    return Err(Error::NeedsAllRows { rows: self.expected });
+                    return Err(Error::NeedsAllRows {
+                        rows: self.expected,
+                    });
                 }
                 let basis = self.settings.basis(rows);
                 let sums = RidgeSums::zero(basis.width(), rows.outputs());
@@ -78,13 +85,22 @@ mod tests {
 
     #[test]
     fn a_model_of_batches_is_the_model_of_their_rows() {
-        let problem = LinearProblem { rows: 900, width: 6, seed: 4 }.generate();
+        let problem = LinearProblem {
+            rows: 900,
+            width: 6,
+            seed: 4,
+        }
+        .generate();
         let rows = Rows::new(Dense::new(problem.x, 6).unwrap(), problem.y, 1).unwrap();
-        for settings in [Ridge::new(0.3), Ridge::new(0.3).intercept(false).form(Form::Inverse)] {
+        for settings in [
+            Ridge::new(0.3),
+            Ridge::new(0.3).intercept(false).form(Form::Inverse),
+        ] {
             let recipe: Recipe = settings.into();
             let mut fit = recipe.in_batches(900).unwrap();
             for start in [0, 300, 600] {
-                fit.add(&rows.filter(|id| (start..start + 300).contains(&id.0))).unwrap();
+                fit.add(&rows.filter(|id| (start..start + 300).contains(&id.0)))
+                    .unwrap();
             }
             let found = fit.finish().unwrap();
             let found = found.get::<RidgeModel>().unwrap();
@@ -96,8 +112,19 @@ mod tests {
             assert!((a - b).norm_max() < 1e-12 && (p[0] - q[0]).abs() < 1e-12);
             assert!(found.evidence_at_optimum().relative_bound < 1e-10);
         }
-        let mut by_rows = Recipe::from(Ridge::new(1.0).form(Form::Rows)).in_batches(900).unwrap();
-        assert!(matches!(by_rows.add(&rows), Err(Error::NeedsAllRows { rows: 900 })));
-        assert!(Recipe::from(Ridge::new(1.0)).in_batches(3).unwrap().finish().is_err());
+        let mut by_rows = Recipe::from(Ridge::new(1.0).form(Form::Rows))
+            .in_batches(900)
+            .unwrap();
+        assert!(matches!(
+            by_rows.add(&rows),
+            Err(Error::NeedsAllRows { rows: 900 })
+        ));
+        assert!(
+            Recipe::from(Ridge::new(1.0))
+                .in_batches(3)
+                .unwrap()
+                .finish()
+                .is_err()
+        );
     }
 }

@@ -22,7 +22,11 @@ impl BodyBefore<'_> {
         let growth = operator_norm(width, &apart, width as u64 + 5, |v| {
             factor.sandwich(v, |v| *v = self.body.sums.times(v, par), par);
         });
-        if growth.is_finite() { growth.max(1.0) } else { f64::INFINITY }
+        if growth.is_finite() {
+            growth.max(1.0)
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// At least by how much the sums after the request are wrong, as a fraction and by entries beyond it. A fit may have measured a far smaller one than
@@ -37,7 +41,11 @@ impl BodyBefore<'_> {
         };
         let charged = (after.sums.charge - self.body.sums.charge).max(0.0);
         let carried = known * growth;
-        let carried = if carried.is_finite() { carried } else { f64::INFINITY };
+        let carried = if carried.is_finite() {
+            carried
+        } else {
+            f64::INFINITY
+        };
         (carried, entries + charged * after.sums.a.nrows() as f64)
     }
 
@@ -49,13 +57,18 @@ impl BodyBefore<'_> {
         par: Par,
     ) -> GradientAnchor {
         let factor = kept_factor.or(body.solver.factor());
-        let growth = factor.map_or(f64::INFINITY, |factor| self.inverse_growth(factor, body, par));
+        let growth = factor.map_or(f64::INFINITY, |factor| {
+            self.inverse_growth(factor, body, par)
+        });
         let (sums_error, entry_error) = self.sums_error(growth, body);
         let quality = &mut body.ledger.quality;
         quality.sums_error = sums_error;
         quality.entry_error = entry_error;
         quality.limit_by_count(&body.sums);
         // The error is an energy by A before, and where rows have left the same vector weighs more.
-        GradientAnchor { error: self.anchor.error * growth.sqrt(), ..self.anchor }
+        GradientAnchor {
+            error: self.anchor.error * growth.sqrt(),
+            ..self.anchor
+        }
     }
 }

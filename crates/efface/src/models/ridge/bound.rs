@@ -121,7 +121,11 @@ impl CurvatureQuality {
     }
 
     fn slack(&self) -> f64 {
-        if self.is_trusted() { self.growth / (1.0 - self.error()) } else { f64::INFINITY }
+        if self.is_trusted() {
+            self.growth / (1.0 - self.error())
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// A distance in the caller's coordinates for one unit of energy norm.
@@ -245,9 +249,14 @@ impl DistanceLedger {
 
     /// The distance to the parameters that the energy speaks of: what was measured, or what the energy allows.
     pub(crate) fn distance_to_energy_minimum(&self) -> f64 {
-        let carried = || self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
+        let carried =
+            || self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
         let inside = self.measured.unwrap_or_else(carried);
-        if inside.is_nan() { f64::INFINITY } else { inside }
+        if inside.is_nan() {
+            f64::INFINITY
+        } else {
+            inside
+        }
     }
 
     /// The bound as a fraction of the parameters' norm.
@@ -271,8 +280,10 @@ impl DistanceLedger {
         let energy = (along.max(0.0) / (1.0 - error)).sqrt();
         let per_energy = self.quality.distance_of_energy();
         self.energy = (energy + survey.hidden) * self.joined_growth.sqrt();
-        self.measured =
-            Some(basis.caller_norm(solved) * (1.0 + 1e-9) + per_energy * (error * energy + survey.hidden));
+        self.measured = Some(
+            basis.caller_norm(solved) * (1.0 + 1e-9)
+                + per_energy * (error * energy + survey.hidden),
+        );
     }
 }
 
@@ -293,7 +304,11 @@ impl DenseBody {
 
     /// Counts that rows which wait point in different directions, which is far cheaper than measuring what they do to A⁻¹.
     pub(super) fn count_directions(&self, ledger: &mut DistanceLedger, change: &RidgeChange) {
-        let changes = self.pending.iter().map(Arc::as_ref).chain(std::iter::once(change));
+        let changes = self
+            .pending
+            .iter()
+            .map(Arc::as_ref)
+            .chain(std::iter::once(change));
         ledger.waiting_growth = ledger.waiting_growth.min(tight_joint_growth(changes));
         ledger.limit_growth();
     }
@@ -306,7 +321,8 @@ impl DenseBody {
         change: &RidgeChange,
         par: Par,
     ) {
-        let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, Some(change), par);
+        let (caller, spread) =
+            self.curvature_norms(&frame.basis, frame.settings.lambda, Some(change), par);
         let quality = &mut ledger.quality;
         if quality.measured_after == 0 {
             quality.settled_error = quality.wrong_sums();
@@ -343,17 +359,27 @@ impl DenseBody {
             gradient.row_mut(j).fill(0.0);
         }
         let solve_error = self.waiting_error(&ledger.quality, more);
-        GradientSurvey { gradient, hidden, solve_error }
+        GradientSurvey {
+            gradient,
+            hidden,
+            solve_error,
+        }
     }
 
     /// An anchor near these parameters, nothing being left to wait: the old one was computed from rows that may be gone by
     /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
     pub(crate) fn anchor_near(&self, theta: &Mat<f64>, par: Par) -> Arc<GradientAnchor> {
-        let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| f64::from(theta[(j, c)] as f32));
+        let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| {
+            f64::from(theta[(j, c)] as f32)
+        });
         if near == self.ledger.anchor.theta {
             return self.ledger.anchor.clone();
         }
-        let near = if near.norm_max().is_finite() { near } else { theta.clone() };
+        let near = if near.norm_max().is_finite() {
+            near
+        } else {
+            theta.clone()
+        };
         Arc::new(self.anchor_at(&near, par))
     }
 
@@ -364,8 +390,13 @@ impl DenseBody {
     /// by entries unless that says far more.
     pub(super) fn anchor_at(&self, theta: &Mat<f64>, par: Par) -> GradientAnchor {
         const FAR_MORE: f64 = 8.0;
-        let SettledGradient { gradient, low, way } = self.settled_gradient(&self.ledger, theta, par);
-        let GradientAnchor { mut error, mut spread_error, .. } = *self.ledger.anchor;
+        let SettledGradient { gradient, low, way } =
+            self.settled_gradient(&self.ledger, theta, par);
+        let GradientAnchor {
+            mut error,
+            mut spread_error,
+            ..
+        } = *self.ledger.anchor;
         let per_spread = self.ledger.quality.energy_of_spread(theta.nrows());
         if way.by_count * per_spread <= FAR_MORE * (way.measured + way.by_entries * per_spread) {
             spread_error += way.by_count;
@@ -373,22 +404,40 @@ impl DenseBody {
             error += way.measured;
             spread_error += way.by_entries;
         }
-        GradientAnchor { theta: theta.clone(), gradient, gradient_low: low, error, spread_error }
+        GradientAnchor {
+            theta: theta.clone(),
+            gradient,
+            gradient_low: low,
+            error,
+            spread_error,
+        }
     }
 
     /// The gradient over the settled rows, from the anchor.
-    fn settled_gradient(&self, ledger: &DistanceLedger, theta: &Mat<f64>, par: Par) -> SettledGradient {
+    fn settled_gradient(
+        &self,
+        ledger: &DistanceLedger,
+        theta: &Mat<f64>,
+        par: Par,
+    ) -> SettledGradient {
         let anchor = &ledger.anchor;
         // The way from the anchor in two words: rounding it would cost as much as rounding A.
         let way = theta - &anchor.theta;
-        let way_low =
-            Mat::from_fn(theta.nrows(), way.ncols(), |j, c| two_sum(theta[(j, c)], -anchor.theta[(j, c)]).1);
+        let way_low = Mat::from_fn(theta.nrows(), way.ncols(), |j, c| {
+            two_sum(theta[(j, c)], -anchor.theta[(j, c)]).1
+        });
         let mut gradient = anchor.gradient.clone();
         let mut low = anchor.gradient_low.clone();
         if way.norm_max() == 0.0 {
-            return SettledGradient { gradient, low, way: WayError::default() };
+            return SettledGradient {
+                gradient,
+                low,
+                way: WayError::default(),
+            };
         }
-        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut low, par);
+        let along = self
+            .sums
+            .add_product(&way, &way_low, &mut gradient, &mut low, par);
         let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
         let size = weighted_sum(&way, &self.sums.spread);
         let (fraction, entries) = ledger.quality.settled_sums_error();
@@ -409,13 +458,19 @@ impl DenseBody {
         par: Par,
     ) -> (Mat<f64>, Mat<f64>, f64) {
         let anchor = &ledger.anchor;
-        let SettledGradient { mut gradient, mut low, way } = self.settled_gradient(ledger, theta, par);
+        let SettledGradient {
+            mut gradient,
+            mut low,
+            way,
+        } = self.settled_gradient(ledger, theta, par);
         let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         let growth = ledger.waiting_growth.sqrt();
         // By the number of terms in the sums, or by what was measured of them, whichever says less.
-        let sums = (way.by_count * per_spread).min(way.measured * growth + way.by_entries * per_spread);
-        let mut hidden =
-            scaled_error(anchor.error, growth) + scaled_error(anchor.spread_error, per_spread) + sums;
+        let sums =
+            (way.by_count * per_spread).min(way.measured * growth + way.by_entries * per_spread);
+        let mut hidden = scaled_error(anchor.error, growth)
+            + scaled_error(anchor.spread_error, per_spread)
+            + sums;
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
             let residuals = LongResiduals::of(&change.rows, theta);
             residuals.add_to_gradient(&change.rows, &mut gradient, &mut low);
@@ -425,10 +480,16 @@ impl DenseBody {
     }
 
     /// What solving through the changes that wait and `more` adds to the error of a solve, as far as that was not measured.
-    pub(crate) fn waiting_error(&self, quality: &CurvatureQuality, more: Option<&RidgeChange>) -> f64 {
+    pub(crate) fn waiting_error(
+        &self,
+        quality: &CurvatureQuality,
+        more: Option<&RidgeChange>,
+    ) -> f64 {
         let changes = self.pending.iter().map(Arc::as_ref).chain(more);
-        let added =
-            changes.skip(quality.solves_measured_after).map(|change| change.solve_error(quality)).sum();
+        let added = changes
+            .skip(quality.solves_measured_after)
+            .map(|change| change.solve_error(quality))
+            .sum();
         // What one change adds grows with those after it, like everything that a solve misses; rows that joined raise spreads.
         let joined = self.ledger.joined_growth * more.map_or(1.0, |change| 1.0 + change.joined());
         scaled_error(added, quality.growth * joined)
@@ -436,8 +497,15 @@ impl DenseBody {
 
     /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.
     pub(crate) fn is_spoilt(&self, rows: &SignedRows) -> bool {
-        let mut left: Vec<f64> = (0..self.sums.a.nrows()).map(|j| self.sums.a[(j, j)]).collect();
-        for rows in self.pending.iter().map(|change| &change.rows).chain(std::iter::once(rows)) {
+        let mut left: Vec<f64> = (0..self.sums.a.nrows())
+            .map(|j| self.sums.a[(j, j)])
+            .collect();
+        for rows in self
+            .pending
+            .iter()
+            .map(|change| &change.rows)
+            .chain(std::iter::once(rows))
+        {
             for (k, sign) in rows.signs.iter().enumerate() {
                 for (left, x) in left.iter_mut().zip(rows.xt.col_as_slice(k)) {
                     *left += sign * x * x;
@@ -502,9 +570,17 @@ pub(super) fn scaled_error(error: f64, factor: f64) -> f64 {
 /// The energy norm of an error of one unit of every entry of `theta`, ‖e_j‖_A being at most s_j: √Σ_c (Σ_j s_j|θ_jc|)².
 pub(crate) fn weighted_sum(theta: &Mat<f64>, spread: &[f64]) -> f64 {
     let column = |output: usize| -> f64 {
-        theta.col_as_slice(output).iter().zip(spread).map(|(value, s)| value.abs() * s).sum()
+        theta
+            .col_as_slice(output)
+            .iter()
+            .zip(spread)
+            .map(|(value, s)| value.abs() * s)
+            .sum()
     };
-    (0..theta.ncols()).map(|output| column(output).powi(2)).sum::<f64>().sqrt()
+    (0..theta.ncols())
+        .map(|output| column(output).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// The largest |v_j|/s_j.

@@ -20,7 +20,9 @@ use super::gather::UnfactoredSums;
 use super::gathered::GatheredRows;
 use super::probes::ErrorProbes;
 use super::refine::{RefinementPlan, WORTH_IT, refine};
-use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
+use super::row_pass::{
+    HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance,
+};
 use super::sums::RidgeSums;
 use super::wide::subtract;
 use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
@@ -61,7 +63,12 @@ pub(crate) struct BuiltBody {
 
 impl RidgeFrame {
     pub(crate) fn new(settings: Ridge, basis: Arc<Basis>, penalty: Arc<RidgePenalty>) -> Self {
-        Self { settings, basis, penalty, engine: None }
+        Self {
+            settings,
+            basis,
+            penalty,
+            engine: None,
+        }
     }
 
     /// The body for these sums and its parameters. A request says in `before` what they came from; a fit has nothing to
@@ -76,7 +83,12 @@ impl RidgeFrame {
         let par = par(self.settings.threads);
         let is_fit = before.is_none();
         let found = self.factored(form, sums.into(), rows, is_fit)?;
-        let FactoredSums { mut body, probes, kept_factor, probed } = found;
+        let FactoredSums {
+            mut body,
+            probes,
+            kept_factor,
+            probed,
+        } = found;
         let anchor = before.map(|before| before.carried_to(&mut body, kept_factor.as_ref(), par));
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
@@ -97,16 +109,34 @@ impl RidgeFrame {
         let has_room = body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance * room;
         // A request that factors anew does not read rows for the sake of requests to come: only a fit does.
         if has_room && (!is_fit || body.large_request_charge(&self.basis, &theta) <= enough) {
-            return Ok(BuiltBody { body, theta, reread: None });
+            return Ok(BuiltBody {
+                body,
+                theta,
+                reread: None,
+            });
         }
         let Some(rows) = rows()? else {
-            return Ok(BuiltBody { body, theta, reread: None });
+            return Ok(BuiltBody {
+                body,
+                theta,
+                reread: None,
+            });
         };
         let no_rows = HashSet::new();
         let pass = self.pass_over(&rows, &no_rows);
-        let mut reading = StoredQuality { frame: self, pass, body: &mut body, probed, par };
+        let mut reading = StoredQuality {
+            frame: self,
+            pass,
+            body: &mut body,
+            probed,
+            par,
+        };
         reading.improve(&mut theta, kept_factor.as_ref(), &probes)?;
-        Ok(BuiltBody { body, theta, reread: Some(rows.len()) })
+        Ok(BuiltBody {
+            body,
+            theta,
+            reread: Some(rows.len()),
+        })
     }
 
     /// The body of a stored model: its parameters stay as they are, and what is known of them is found out again.
@@ -119,8 +149,16 @@ impl RidgeFrame {
         rows: &RowsIfNeeded<'_>,
     ) -> Result<DenseBody> {
         let par = par(self.settings.threads);
-        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations, factor, norms } =
-            stored;
+        let StoredLedger {
+            theta,
+            sums_error,
+            distance,
+            left,
+            at_optimum,
+            refactorisations,
+            factor,
+            norms,
+        } = stored;
         let FactoredSums { mut body, .. } = self.factored_again(form, sums, factor, norms, rows)?;
         body.ledger.anchor = Arc::new(anchor);
         // What was stored holds, and storing it again must give the same bytes.
@@ -166,16 +204,25 @@ impl RidgeFrame {
                 let mut ledger = body.unknown_after(&change);
                 body.tighten(&mut ledger, self, &change, par);
                 body.pending.push(Arc::new(change));
-                body.ledger = DistanceLedger { at_optimum, ..ledger };
+                body.ledger = DistanceLedger {
+                    at_optimum,
+                    ..ledger
+                };
                 return Ok(body);
             }
             Ok(change) => change.rows,
             Err(gathered) => gathered.rows,
         };
         let (sums, anchor) = body.settled(self, &left);
-        let before = BodyBefore { body: &body, anchor };
-        let FactoredSums { body: mut next, kept_factor, .. } =
-            self.factored(body.form(), sums.into(), rows, false)?;
+        let before = BodyBefore {
+            body: &body,
+            anchor,
+        };
+        let FactoredSums {
+            body: mut next,
+            kept_factor,
+            ..
+        } = self.factored(body.form(), sums.into(), rows, false)?;
         next.ledger.anchor = Arc::new(before.carried_to(&mut next, kept_factor.as_ref(), par));
         next.ledger.at_optimum = at_optimum;
         next.ledger.refactorisations = refactorisations;
@@ -191,7 +238,13 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        factor_of(sums, &self.penalty, self.engine.as_deref(), room, par(self.settings.threads))
+        factor_of(
+            sums,
+            &self.penalty,
+            self.engine.as_deref(),
+            room,
+            par(self.settings.threads),
+        )
     }
 
     /// Sums with their solver, and how good both are. Those of a fit are compared with the rows beside the rest where that is certain
@@ -237,7 +290,10 @@ impl RidgeFrame {
     }
 
     /// Sums with a solver made from their factor. Norms that are known need not be measured.
-    #[expect(clippy::too_many_arguments, reason = "what is known beforehand differs with every caller")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is known beforehand differs with every caller"
+    )]
     fn solved_by(
         &self,
         form: Form,
@@ -249,16 +305,30 @@ impl RidgeFrame {
         is_fit: bool,
     ) -> Result<FactoredSums> {
         let par = par(self.settings.threads);
-        let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
+        let source = || {
+            Ok(rows()?.map(|rows| KeptSource {
+                rows,
+                basis: &self.basis,
+            }))
+        };
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
         let solver = CurvatureSolver::build(form, factor, &source, par)?;
         let mut body = DenseBody::new(sums, solver);
         let factor = kept_factor.as_ref().or(body.solver.factor());
-        let find_error = || factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
+        let find_error = || {
+            factor.map_or(f64::INFINITY, |factor| {
+                probes.solver_error(&body, factor, par)
+            })
+        };
         let find_norms = || {
             norms.unwrap_or_else(|| {
-                let (caller, spread) = body.curvature_norms(&self.basis, self.settings.lambda, None, par);
-                CurvatureNorms { caller, spread, carried: 1.0 }
+                let (caller, spread) =
+                    body.curvature_norms(&self.basis, self.settings.lambda, None, par);
+                CurvatureNorms {
+                    caller,
+                    spread,
+                    carried: 1.0,
+                }
             })
         };
         // Norms keep two threads busy; others find out beside them what solves miss, and how wrong the sums are.
@@ -270,14 +340,21 @@ impl RidgeFrame {
                     Some(factor) if is_fit => self.probed_beside(&body, factor, &probes, rows),
                     _ => Ok(None),
                 };
-                let norms = beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let norms = beside
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 probed.map(|probed| (error, norms, probed))
             })?
         } else {
             (find_error(), find_norms(), None)
         };
         body.ledger.quality = body.quality_with(norms, solver_error);
-        Ok(FactoredSums { body, probes, kept_factor, probed })
+        Ok(FactoredSums {
+            body,
+            probes,
+            kept_factor,
+            probed,
+        })
     }
 
     /// What a pass over the rows finds of the sums, where a fit is certain to ask for it: where the charge for large requests is too
@@ -295,21 +372,37 @@ impl RidgeFrame {
             .map(|j| self.basis.inverse_scale(j).powi(2) / body.sums.a[(first + j, first + j)])
             .filter(|share| share.is_finite())
             .fold(0.0, f64::max);
-        let norms = CurvatureNorms { caller: least, spread: 1.0, carried: 1.0 };
+        let norms = CurvatureNorms {
+            caller: least,
+            spread: 1.0,
+            carried: 1.0,
+        };
         let mut theta = body.sums.b.clone();
         body.solver.solve(theta.as_mut(), par);
         clear(&mut theta, &body.unsupported(None));
-        let charge = body.charge_with(&body.quality_with(norms, 0.0), &self.basis, &theta) * large(&theta);
+        let charge =
+            body.charge_with(&body.quality_with(norms, 0.0), &self.basis, &theta) * large(&theta);
         let is_certain = charge > 2.0 * self.settings.tolerance * ROOM && charge.is_finite();
-        let Some(rows) = (if is_certain { rows()? } else { None }) else { return Ok(None) };
+        let Some(rows) = (if is_certain { rows()? } else { None }) else {
+            return Ok(None);
+        };
         let no_rows = HashSet::new();
-        probes.sums_error(body, factor, &self.pass_over(&rows, &no_rows), par).map(Some)
+        probes
+            .sums_error(body, factor, &self.pass_over(&rows, &no_rows), par)
+            .map(Some)
     }
 
     /// A pass over all of these rows.
     fn pass_over<'a>(&'a self, kept: &'a Rows, gone: &'a HashSet<RowId>) -> RowPass<'a> {
         let threads = self.settings.threads;
-        RowPass { kept, gone, new: None, basis: &self.basis, penalty: &self.penalty.values, threads }
+        RowPass {
+            kept,
+            gone,
+            new: None,
+            basis: &self.basis,
+            penalty: &self.penalty.values,
+            threads,
+        }
     }
 }
 
@@ -339,14 +432,33 @@ pub(crate) struct StoredLedger<'a> {
 
 impl DenseBody {
     /// Refines with what the sums and the anchor tell.
-    fn refine_by_sums(&mut self, basis: &Basis, theta: &mut Mat<f64>, goal: f64, par: Par) -> Result<()> {
+    fn refine_by_sums(
+        &mut self,
+        basis: &Basis,
+        theta: &mut Mat<f64>,
+        goal: f64,
+        par: Par,
+    ) -> Result<()> {
         let unsupported = self.unsupported(None);
         let mut ledger = self.ledger.clone();
-        let plan = RefinementPlan { goal, least: 1, most: 3 };
-        let mut survey =
-            |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None, par));
+        let plan = RefinementPlan {
+            goal,
+            least: 1,
+            most: 3,
+        };
+        let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
+            Ok(self.survey(ledger, theta, None, par))
+        };
         let solve = |gradient: &Mat<f64>| self.solve(gradient, None, par);
-        refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
+        refine(
+            &mut ledger,
+            theta,
+            basis,
+            &unsupported,
+            plan,
+            &mut survey,
+            &solve,
+        )?;
         self.ledger = ledger;
         Ok(())
     }
@@ -362,7 +474,8 @@ impl DenseBody {
         let rows = self.sums.support.iter().copied().max().unwrap_or(0).max(1) as f64;
         let leverage = (theta.nrows() as f64 / rows).min(1.0);
         let residual = self.sums.target_spread / rows.sqrt();
-        let charge = quality.wrong_sums() * leverage.sqrt() * residual * quality.distance_of_energy();
+        let charge =
+            quality.wrong_sums() * leverage.sqrt() * residual * quality.distance_of_energy();
         charge / basis.caller_norm(theta).max(f64::MIN_POSITIVE)
     }
 
@@ -373,7 +486,12 @@ impl DenseBody {
     }
 
     fn pass_facts(&self, weight: f64, residual: f64) -> PassFacts<'_> {
-        PassFacts { spread: &self.sums.spread, weight, targets: self.sums.target_spread, residual }
+        PassFacts {
+            spread: &self.sums.spread,
+            weight,
+            targets: self.sums.target_spread,
+            residual,
+        }
     }
 
     /// How well the curvature is known, as far as norms and the error of solves tell.
@@ -482,7 +600,10 @@ impl StoredQuality<'_> {
         let pass = &self.pass;
         let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
-            let RowGradient { values: mut gradient, residual } = pass.gradient(theta, true)?;
+            let RowGradient {
+                values: mut gradient,
+                residual,
+            } = pass.gradient(theta, true)?;
             for &j in &unsupported {
                 gradient.row_mut(j).fill(0.0);
             }
@@ -496,12 +617,28 @@ impl StoredQuality<'_> {
                 error: 0.0,
                 spread_error,
             });
-            Ok(GradientSurvey { gradient, hidden: per_spread * spread_error, solve_error: 0.0 })
+            Ok(GradientSurvey {
+                gradient,
+                hidden: per_spread * spread_error,
+                solve_error: 0.0,
+            })
         };
         let goal = self.frame.settings.tolerance / 16.0;
-        let plan = RefinementPlan { goal, least: 0, most: MOST_PASSES };
+        let plan = RefinementPlan {
+            goal,
+            least: 0,
+            most: MOST_PASSES,
+        };
         let solve = |gradient: &Mat<f64>| body.solve(gradient, None, self.par);
-        refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
+        refine(
+            &mut ledger,
+            theta,
+            basis,
+            &unsupported,
+            plan,
+            &mut survey,
+            &solve,
+        )?;
         self.body.ledger = ledger;
         Ok(())
     }
@@ -515,10 +652,21 @@ impl StoredQuality<'_> {
         let mut best = self.body.ledger.absolute(basis, theta);
         let mut candidate = theta.clone();
         for _ in 0..MOST_PASSES {
-            let at = LongParameters { high: &candidate, low: Some(&low) };
-            let RowGradient { values: gradient, residual } = self.pass.gradient(at, true)?;
-            let charge = self.pass.charge(&candidate, &self.body.pass_facts(weight, residual));
-            let hidden = HiddenGradient { charge, spread: &self.body.sums.spread };
+            let at = LongParameters {
+                high: &candidate,
+                low: Some(&low),
+            };
+            let RowGradient {
+                values: gradient,
+                residual,
+            } = self.pass.gradient(at, true)?;
+            let charge = self
+                .pass
+                .charge(&candidate, &self.body.pass_facts(weight, residual));
+            let hidden = HiddenGradient {
+                charge,
+                spread: &self.body.sums.spread,
+            };
             let distance = penalised_distance(basis, &gradient, &hidden, lambda, (weight, &sums))
                 + UNIT * basis.stored_size(&candidate);
             let before = best;
@@ -549,7 +697,10 @@ impl StoredQuality<'_> {
     fn step_by_rows(&self, gradient: &Mat<f64>) -> Result<Mat<f64>> {
         let width = gradient.nrows();
         let mut step = Mat::zeros(width, gradient.ncols());
-        let settings = CgSettings { tolerance: 1e-8, max_iterations: 200.min(4 * width + 20) };
+        let settings = CgSettings {
+            tolerance: 1e-8,
+            max_iterations: 200.min(4 * width + 20),
+        };
         for output in 0..gradient.ncols() {
             let mut failed = None;
             let apply = |v: &[f64], out: &mut [f64]| {
@@ -561,7 +712,10 @@ impl StoredQuality<'_> {
             };
             let precondition = |r: &[f64]| {
                 let column = Mat::from_fn(width, 1, |i, _| r[i]);
-                self.body.solve(&column, None, self.par).col_as_slice(0).to_vec()
+                self.body
+                    .solve(&column, None, self.par)
+                    .col_as_slice(0)
+                    .to_vec()
             };
             let done = conjugate_gradients(
                 apply,

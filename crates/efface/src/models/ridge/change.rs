@@ -67,7 +67,12 @@ impl ChangeCore {
 
     /// The core of these rows, the last of which are new: `lines` are those of X̂Ẑᵀ that belong to them, and what the others are to
     /// each other is taken from the core before. None as for [`new`](Self::new).
-    pub(crate) fn extended(before: Option<&Self>, lines: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
+    pub(crate) fn extended(
+        before: Option<&Self>,
+        lines: &Mat<f64>,
+        signs: &[f64],
+        par: Par,
+    ) -> Option<Self> {
         let mut hat = Mat::zeros(signs.len(), signs.len());
         let known = signs.len() - lines.nrows();
         if let Some(before) = before {
@@ -77,7 +82,9 @@ impl ChangeCore {
                 column[0] -= sign;
             }
         }
-        hat.as_mut().subrows_mut(known, lines.nrows()).copy_from(lines);
+        hat.as_mut()
+            .subrows_mut(known, lines.nrows())
+            .copy_from(lines);
         Self::of(hat, signs, par)
     }
 
@@ -85,7 +92,10 @@ impl ChangeCore {
     fn of(mut middle: Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let k = signs.len();
         let trace = (0..k).map(|i| middle[(i, i)]).sum();
-        let leverage = (0..k).filter(|&i| signs[i] < 0.0).map(|i| middle[(i, i)]).fold(0.0, f64::max);
+        let leverage = (0..k)
+            .filter(|&i| signs[i] < 0.0)
+            .map(|i| middle[(i, i)])
+            .fold(0.0, f64::max);
         mirror_lower(middle.as_mut());
         // ‖H‖ is at most its largest column sum.
         let hat = largest_column_sum(&middle);
@@ -102,7 +112,11 @@ impl ChangeCore {
             (CoreInverse::Number(1.0 / number), 1.0 / number.abs())
         } else if leave || signs.iter().all(|s| *s > 0.0) {
             let sign = signs[0];
-            let positive = if leave { Mat::from_fn(k, k, |i, j| -middle[(i, j)]) } else { middle.clone() };
+            let positive = if leave {
+                Mat::from_fn(k, k, |i, j| -middle[(i, j)])
+            } else {
+                middle.clone()
+            };
             let factor = Cholesky::factor(&positive, |_| false, par).ok()?;
             // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖), which says little where the column sums are large.
             let norm = if !leave {
@@ -111,16 +125,27 @@ impl ChangeCore {
                 1.0 / (1.0 - hat)
             } else {
                 let found = operator_norm(k, &[], k as u64, |v| factor.solve(v.as_mut(), Par::Seq));
-                if hat < 1.0 { found.min(1.0 / (1.0 - hat)) } else { found }
+                if hat < 1.0 {
+                    found.min(1.0 / (1.0 - hat))
+                } else {
+                    found
+                }
             };
             (CoreInverse::Factor(factor, sign), norm)
         } else {
-            let inverse = middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k));
+            let inverse = middle
+                .lblt(faer::Side::Lower)
+                .solve(Mat::<f64>::identity(k, k));
             let norm = largest_column_sum(&inverse);
             (CoreInverse::Dense(inverse), norm)
         };
         // ‖I − H‖ is at most 1, since H lies between 0 and I.
-        let condition = norm * if leave { 1.0 } else { largest_column_sum(&middle) };
+        let condition = norm
+            * if leave {
+                1.0
+            } else {
+                largest_column_sum(&middle)
+            };
         condition.is_finite().then_some(Self {
             inverse,
             condition: condition.max(1.0),
@@ -134,7 +159,14 @@ impl ChangeCore {
     /// ‖(S + X̂Ẑᵀ)E − r̂‖.
     fn residual(&self, coefficients: &Mat<f64>, residual: &Mat<f64>) -> f64 {
         let mut left = residual.clone();
-        multiply(left.as_mut(), Accum::Add, self.middle.as_ref(), coefficients.as_ref(), -1.0, Par::Seq);
+        multiply(
+            left.as_mut(),
+            Accum::Add,
+            self.middle.as_ref(),
+            coefficients.as_ref(),
+            -1.0,
+            Par::Seq,
+        );
         norm(&left)
     }
 
@@ -154,7 +186,14 @@ impl ChangeCore {
                 product *= faer::Scale(*sign);
             }
             CoreInverse::Dense(inverse) => {
-                multiply(product.as_mut(), Accum::Replace, inverse.as_ref(), rhs.as_ref(), 1.0, Par::Seq);
+                multiply(
+                    product.as_mut(),
+                    Accum::Replace,
+                    inverse.as_ref(),
+                    rhs.as_ref(),
+                    1.0,
+                    Par::Seq,
+                );
             }
         }
         product
@@ -180,11 +219,22 @@ fn hat_block(xt: &Mat<f64>, places: Option<&[ColumnPlaces]>, zt: &Mat<f64>, par:
                 let row = xt.col_as_slice(j);
                 let column = &mut hat.col_as_slice_mut(j)[j..];
                 for &c in places.iter().flatten() {
-                    add_scaled(column, row[c as usize], &lines.col_as_slice(c as usize)[j..]);
+                    add_scaled(
+                        column,
+                        row[c as usize],
+                        &lines.col_as_slice(c as usize)[j..],
+                    );
                 }
             }
         }
-        _ => multiply_lower(hat.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par),
+        _ => multiply_lower(
+            hat.as_mut(),
+            Accum::Replace,
+            xt.as_ref().transpose(),
+            zt.as_ref(),
+            1.0,
+            par,
+        ),
     }
     hat
 }
@@ -197,7 +247,9 @@ pub(crate) fn norm_of_symmetric(a: &Mat<f64>) -> f64 {
 
 /// At least the norm of a symmetric matrix.
 pub(super) fn largest_column_sum(a: &Mat<f64>) -> f64 {
-    (0..a.ncols()).map(|j| a.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max)
+    (0..a.ncols())
+        .map(|j| a.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>())
+        .fold(0.0, f64::max)
 }
 
 /// Rows on their way in or out, with everything a method may ask about them.
@@ -232,11 +284,25 @@ impl RidgeChange {
             return Err(Box::new(gathered));
         };
         let GatheredRows { ids, roots, rows } = gathered;
-        let LongResiduals { high: residual, lost, .. } = LongResiduals::of(&rows, theta);
+        let LongResiduals {
+            high: residual,
+            lost,
+            ..
+        } = LongResiduals::of(&rows, theta);
         let residual_lost = lost + UNIT * norm(&residual);
         let met = waiting.meet(&core, &rows.signs);
         let reach = weighted_sum(&zt, spread) * (1.0 + 1e-9);
-        let mut this = Self { ids, roots, zt, core, residual, residual_lost, reach, rows, met };
+        let mut this = Self {
+            ids,
+            roots,
+            zt,
+            core,
+            residual,
+            residual_lost,
+            reach,
+            rows,
+            met,
+        };
         this.find_hat_norm(waiting.pending);
         Ok(this)
     }
@@ -270,13 +336,15 @@ impl RidgeChange {
         let width = self.zt.nrows();
         let reach = self.reach * quality.energy_of_spread(width);
         let measured = quality.sums_error * quality.growth * rows;
-        let wrong = (measured + quality.entry_error / width as f64 * reach).min(sums.charge * reach);
+        let wrong =
+            (measured + quality.entry_error / width as f64 * reach).min(sums.charge * reach);
         let solves = quality.solver_error * quality.growth + quality.kept_error + waiting_error;
         let missed = (wrong + solves * rows) * size;
         // Rows of X̂ have an energy norm of √h.
         let hat = self.inner_products(self.most_entries()) * self.core.trace.abs().sqrt() * size;
         let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
-        let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, &sums.spread);
+        let stored =
+            UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, &sums.spread);
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 
@@ -286,14 +354,20 @@ impl RidgeChange {
     fn inner_products(&self, entries: usize) -> f64 {
         let entries = entries as f64;
         // Those of few rows are made in sixteen lanes, others by a matrix product in any order.
-        let terms = if self.rows.signs.len() <= 2 { entries.min(entries / 16.0 + 20.0) } else { entries };
+        let terms = if self.rows.signs.len() <= 2 {
+            entries.min(entries / 16.0 + 20.0)
+        } else {
+            entries
+        };
         terms * UNIT * self.reach
     }
 
     /// The most entries of a row that can be other than 0.
     fn most_entries(&self) -> usize {
         let width = self.zt.nrows();
-        let Some(places) = &self.rows.places else { return width };
+        let Some(places) = &self.rows.places else {
+            return width;
+        };
         places
             .iter()
             .map(|places| places.as_ref().map_or(width, |places| places.len()))
@@ -323,7 +397,11 @@ impl RidgeChange {
 
     /// tr H where rows join, by which A itself can grow; 0 where none does.
     pub(crate) fn joined(&self) -> f64 {
-        if self.rows.signs.iter().any(|sign| *sign > 0.0) { self.core.trace.abs() } else { 0.0 }
+        if self.rows.signs.iter().any(|sign| *sign > 0.0) {
+            self.core.trace.abs()
+        } else {
+            0.0
+        }
     }
 
     /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
@@ -347,7 +425,14 @@ impl RidgeChange {
                 }
             }
         } else {
-            multiply(along.as_mut(), Accum::Replace, self.zt.as_ref().transpose(), rhs.as_ref(), 1.0, par);
+            multiply(
+                along.as_mut(),
+                Accum::Replace,
+                self.zt.as_ref().transpose(),
+                rhs.as_ref(),
+                1.0,
+                par,
+            );
         }
         let scaled = self.core.times(&along);
         add_product(solved, &self.zt, &scaled, -1.0, par);
@@ -357,7 +442,10 @@ impl RidgeChange {
 
 pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {
     for column in 0..rows.ncols() {
-        rows.col_as_slice_mut(column).iter_mut().zip(signs).for_each(|(value, sign)| *value *= sign);
+        rows.col_as_slice_mut(column)
+            .iter_mut()
+            .zip(signs)
+            .for_each(|(value, sign)| *value *= sign);
     }
 }
 
@@ -380,7 +468,14 @@ pub(crate) fn residuals(rows: &SignedRows, theta: &Mat<f64>, par: Par) -> Mat<f6
             }
         }
     } else {
-        multiply(residual.as_mut(), Accum::Add, rows.xt.as_ref().transpose(), theta.as_ref(), -1.0, par);
+        multiply(
+            residual.as_mut(),
+            Accum::Add,
+            rows.xt.as_ref().transpose(),
+            theta.as_ref(),
+            -1.0,
+            par,
+        );
     }
     residual
 }
@@ -396,8 +491,11 @@ pub(crate) struct LongResiduals {
 impl LongResiduals {
     pub(crate) fn of(rows: &SignedRows, theta: &Mat<f64>) -> Self {
         let k = rows.signs.len();
-        let mut found =
-            Self { high: Mat::zeros(k, theta.ncols()), low: Mat::zeros(k, theta.ncols()), lost: 0.0 };
+        let mut found = Self {
+            high: Mat::zeros(k, theta.ncols()),
+            low: Mat::zeros(k, theta.ncols()),
+            lost: 0.0,
+        };
         let mut square = 0.0;
         for k in 0..k {
             let row = rows.xt.col_as_slice(k);
@@ -424,11 +522,19 @@ impl LongResiduals {
     }
 
     /// Adds X̂ᵀS times minus the residuals, the rows' share of a gradient, to one in two words.
-    pub(crate) fn add_to_gradient(&self, rows: &SignedRows, high: &mut Mat<f64>, low: &mut Mat<f64>) {
+    pub(crate) fn add_to_gradient(
+        &self,
+        rows: &SignedRows,
+        high: &mut Mat<f64>,
+        low: &mut Mat<f64>,
+    ) {
         for (k, sign) in rows.signs.iter().enumerate() {
             for output in 0..high.ncols() {
-                let pull =
-                    DoubleWord { high: self.high[(k, output)], low: self.low[(k, output)] }.times(-sign);
+                let pull = DoubleWord {
+                    high: self.high[(k, output)],
+                    low: self.low[(k, output)],
+                }
+                .times(-sign);
                 let high = high.col_as_slice_mut(output);
                 let low = low.col_as_slice_mut(output);
                 long_add_scaled(high, low, pull, rows.xt.col_as_slice(k));
@@ -445,7 +551,11 @@ pub(crate) fn add_product(out: &mut Mat<f64>, a: &Mat<f64>, b: &Mat<f64>, scale:
     }
     for column in 0..b.ncols() {
         for k in 0..a.ncols() {
-            add_scaled(out.col_as_slice_mut(column), scale * b[(k, column)], a.col_as_slice(k));
+            add_scaled(
+                out.col_as_slice_mut(column),
+                scale * b[(k, column)],
+                a.col_as_slice(k),
+            );
         }
     }
 }

@@ -62,7 +62,14 @@ impl CurvatureSolver {
             Self::Factor(factor) | Self::Rows { factor, .. } => factor.solve(rhs, par),
             Self::Inverse(inverse) => {
                 let copy = rhs.as_ref().to_owned();
-                multiply(rhs.as_mut(), Accum::Replace, inverse.as_ref(), copy.as_ref(), 1.0, par);
+                multiply(
+                    rhs.as_mut(),
+                    Accum::Replace,
+                    inverse.as_ref(),
+                    copy.as_ref(),
+                    1.0,
+                    par,
+                );
             }
         }
     }
@@ -70,13 +77,23 @@ impl CurvatureSolver {
     /// Brings what will be asked about these rows closer to the processor.
     pub(crate) fn warm(&self, ids: &[RowId]) {
         if let Self::Rows { kept, .. } = self {
-            warm(ids.iter().filter_map(|&id| kept.index.slot(id)).map(|slot| kept.z.col_as_slice(slot)));
+            warm(
+                ids.iter()
+                    .filter_map(|&id| kept.index.slot(id))
+                    .map(|slot| kept.z.col_as_slice(slot)),
+            );
         }
     }
 
     /// Z for rows given by content and, where they are those the solver was built from, by id; `scaled[k]` is the root
     /// of the weight of row k.
-    pub(crate) fn rows(&self, ids: Option<&Vec<RowId>>, xt: &Mat<f64>, scaled: &[f64], par: Par) -> Mat<f64> {
+    pub(crate) fn rows(
+        &self,
+        ids: Option<&Vec<RowId>>,
+        xt: &Mat<f64>,
+        scaled: &[f64],
+        par: Par,
+    ) -> Mat<f64> {
         match self {
             Self::Rows { factor, kept } => match ids.and_then(|ids| kept.gather(ids, scaled)) {
                 Some(found) => found,
@@ -110,8 +127,11 @@ impl CurvatureSolver {
         let asked = fresh;
         let fresh = fresh || cheaper;
         let follow_factor = |factor: &Cholesky| -> Result<(Cholesky, bool)> {
-            let updated =
-                if fresh { None } else { factor.clone().changed(change.xt.as_ref(), &change.signs) };
+            let updated = if fresh {
+                None
+            } else {
+                factor.clone().changed(change.xt.as_ref(), &change.signs)
+            };
             match updated {
                 Some(updated) => Ok((updated, false)),
                 None => Ok((refactor()?, true)),
@@ -124,7 +144,11 @@ impl CurvatureSolver {
                 Ok(anew && (asked || !cheaper))
             }
             Self::Inverse(inverse) => {
-                let updated = if fresh { None } else { updated_inverse(inverse, change, par) };
+                let updated = if fresh {
+                    None
+                } else {
+                    updated_inverse(inverse, change, par)
+                };
                 let updated = match updated {
                     Some(updated) => updated,
                     None => refactor()?.inverse(par),
@@ -173,7 +197,10 @@ impl CurvatureSolver {
             Self::Factor(_) => vec![("Cholesky factor of A", square)],
             Self::Inverse(_) => vec![("inverse of A", square)],
             Self::Rows { kept, .. } => {
-                vec![("Cholesky factor of A", square), ("rows of XA⁻¹", kept.bytes())]
+                vec![
+                    ("Cholesky factor of A", square),
+                    ("rows of XA⁻¹", kept.bytes()),
+                ]
             }
         }
     }
@@ -245,14 +272,27 @@ fn solve_rows(factor: &Cholesky, xt: &Mat<f64>, par: Par) -> Mat<f64> {
 /// A⁻¹ X̂ᵀ; a row with few non-zeros takes only the columns of A⁻¹ that it names.
 fn times_rows(inverse: &Mat<f64>, xt: &Mat<f64>, zt: &mut Mat<f64>, par: Par) {
     let width = xt.nrows();
-    let non_zeros = (0..xt.ncols()).map(|k| xt.col_as_slice(k).iter().filter(|x| **x != 0.0).count());
+    let non_zeros =
+        (0..xt.ncols()).map(|k| xt.col_as_slice(k).iter().filter(|x| **x != 0.0).count());
     if non_zeros.sum::<usize>() * 8 > width * xt.ncols() {
-        multiply(zt.as_mut(), Accum::Replace, inverse.as_ref(), xt.as_ref(), 1.0, par);
+        multiply(
+            zt.as_mut(),
+            Accum::Replace,
+            inverse.as_ref(),
+            xt.as_ref(),
+            1.0,
+            par,
+        );
         return;
     }
     for k in 0..xt.ncols() {
         let out = zt.col_as_slice_mut(k);
-        for (j, x) in xt.col_as_slice(k).iter().enumerate().filter(|(_, x)| **x != 0.0) {
+        for (j, x) in xt
+            .col_as_slice(k)
+            .iter()
+            .enumerate()
+            .filter(|(_, x)| **x != 0.0)
+        {
             crate::linalg::add_scaled(out, *x, inverse.col_as_slice(j));
         }
     }
@@ -267,7 +307,14 @@ fn updated_inverse(inverse: &Mat<f64>, change: &SignedRows, par: Par) -> Option<
     let core = super::change::ChangeCore::new(&change.xt, &zt, &change.signs, par)?;
     let scaled = core.times(&zt.transpose().to_owned());
     let mut updated = inverse.clone();
-    multiply_lower(updated.as_mut(), Accum::Add, zt.as_ref(), scaled.as_ref(), -1.0, par);
+    multiply_lower(
+        updated.as_mut(),
+        Accum::Add,
+        zt.as_ref(),
+        scaled.as_ref(),
+        -1.0,
+        par,
+    );
     mirror_lower(updated.as_mut());
     Some(updated)
 }
@@ -283,14 +330,20 @@ impl KeptRows {
         let n = source.rows.len();
         let mut z = Mat::zeros(source.basis.width(), n);
         for (slot, row) in source.rows.iter().enumerate() {
-            source.basis.write(row.features, 1.0, z.col_as_slice_mut(slot));
+            source
+                .basis
+                .write(row.features, 1.0, z.col_as_slice_mut(slot));
         }
         const BLOCK: usize = 1024;
         for start in (0..n).step_by(BLOCK) {
             let size = BLOCK.min(n - start);
             factor.solve(z.as_mut().subcols_mut(start, size), par);
         }
-        Self { index: RowIndex::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z }
+        Self {
+            index: RowIndex::of_distinct(source.rows.ids().collect()),
+            alive: vec![true; n],
+            z,
+        }
     }
 
     fn gather(&self, ids: &[RowId], scaled: &[f64]) -> Option<Mat<f64>> {
@@ -303,7 +356,9 @@ impl KeptRows {
             if root == 1.0 {
                 to.copy_from_slice(from);
             } else {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = from * root);
+                to.iter_mut()
+                    .zip(from)
+                    .for_each(|(to, from)| *to = from * root);
             }
         }
         Some(zt)
@@ -318,8 +373,22 @@ impl KeptRows {
         let n = self.z.ncols();
         let mut along = Mat::zeros(k, n);
         let signed = change.signed();
-        multiply(along.as_mut(), Accum::Replace, signed.as_ref().transpose(), self.z.as_ref(), 1.0, par);
-        multiply(self.z.as_mut(), Accum::Add, solved.as_ref(), along.as_ref(), -1.0, par);
+        multiply(
+            along.as_mut(),
+            Accum::Replace,
+            signed.as_ref().transpose(),
+            self.z.as_ref(),
+            1.0,
+            par,
+        );
+        multiply(
+            self.z.as_mut(),
+            Accum::Add,
+            solved.as_ref(),
+            along.as_ref(),
+            -1.0,
+            par,
+        );
         for slot in moved.left.iter().filter_map(|&id| self.index.slot(id)) {
             self.z.col_as_slice_mut(slot).fill(0.0);
             self.alive[slot] = false;
@@ -335,16 +404,23 @@ impl KeptRows {
         let mut z = Mat::zeros(self.z.nrows(), live + arrived.len());
         let mut ids = Vec::with_capacity(z.ncols());
         for slot in (0..self.alive.len()).filter(|&slot| self.alive[slot]) {
-            z.col_as_slice_mut(ids.len()).copy_from_slice(self.z.col_as_slice(slot));
+            z.col_as_slice_mut(ids.len())
+                .copy_from_slice(self.z.col_as_slice(slot));
             ids.push(self.index.id(slot));
         }
         for &(id, k, root) in arrived {
             let to = z.col_as_slice_mut(ids.len());
-            to.iter_mut().zip(solved.col_as_slice(k)).for_each(|(to, from)| *to = from / root);
+            to.iter_mut()
+                .zip(solved.col_as_slice(k))
+                .for_each(|(to, from)| *to = from / root);
             ids.push(id);
         }
         let alive = vec![true; ids.len()];
-        *self = Self { index: RowIndex::of_distinct(ids), alive, z };
+        *self = Self {
+            index: RowIndex::of_distinct(ids),
+            alive,
+            z,
+        };
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -21,8 +21,12 @@ impl Outcome<RidgeModel> {
             });
         };
         let columns = body.unsupported(None);
-        let Some(found) = weights_in(model, &model.theta, &columns) else { return Ok(()) };
-        let RidgeBody::Dense(body) = &mut model.body else { return Ok(()) };
+        let Some(found) = weights_in(model, &model.theta, &columns) else {
+            return Ok(());
+        };
+        let RidgeBody::Dense(body) = &mut model.body else {
+            return Ok(());
+        };
         clear(&mut model.theta, &columns);
         // The closed form has 0 there too, so that clearing leads nearer to it; where columns were shifted, an intercept of
         // the caller's moves as well.
@@ -36,7 +40,11 @@ impl Outcome<RidgeModel> {
 }
 
 /// The columns among these whose weights are not all 0, and the norm of those weights; None where there are none.
-pub(super) fn weights_in(model: &RidgeModel, theta: &Mat<f64>, columns: &[usize]) -> Option<ClearedColumns> {
+pub(super) fn weights_in(
+    model: &RidgeModel,
+    theta: &Mat<f64>,
+    columns: &[usize],
+) -> Option<ClearedColumns> {
     let mut weights = Mat::zeros(theta.nrows(), theta.ncols());
     let mut held = 0;
     for &j in columns {
@@ -44,5 +52,8 @@ pub(super) fn weights_in(model: &RidgeModel, theta: &Mat<f64>, columns: &[usize]
         held += (0..weights.ncols()).any(|c| weights[(j, c)] != 0.0) as usize;
     }
     let norm = model.basis.caller_norm(&weights);
-    (held > 0).then_some(ClearedColumns { columns: held, norm })
+    (held > 0).then_some(ClearedColumns {
+        columns: held,
+        norm,
+    })
 }

@@ -54,7 +54,10 @@ pub(crate) struct ChangeRequest<'a> {
 impl ChangeRequest<'_> {
     /// The rows as they are after the change, in memory.
     pub(super) fn retained(&self) -> Result<Rows> {
-        let mut left = self.store.all()?.filter(crate::models::request::stays(self.gone));
+        let mut left = self
+            .store
+            .all()?
+            .filter(crate::models::request::stays(self.gone));
         if let Some(new) = self.new {
             left.append(new)?;
         }
@@ -67,22 +70,41 @@ impl ChangeRequest<'_> {
 }
 
 /// A model fitted to rows, and how many of them had to be read again for it.
-pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeModel, Option<usize>)> {
+pub(super) fn fit(
+    settings: &Ridge,
+    form: Form,
+    rows: &Rows,
+) -> Result<(RidgeModel, Option<usize>)> {
     let basis = settings.basis(rows);
     let penalty = RidgePenalty::new(&basis, settings.lambda);
     let mut frame = RidgeFrame::new(*settings, Arc::new(basis), Arc::new(penalty));
     frame.engine = rows.gram_engine().cloned();
     let threads = par(settings.threads);
     let sums = UnfactoredSums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
-    let BuiltBody { body, theta, reread } =
-        frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
+    let BuiltBody {
+        body,
+        theta,
+        reread,
+    } = frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
     Ok((frame.model(theta, rows.len(), body), reread))
 }
 
 impl RidgeFrame {
     pub(crate) fn model(self, theta: Mat<f64>, rows: usize, body: DenseBody) -> RidgeModel {
-        let Self { settings, basis, penalty, .. } = self;
-        RidgeModel { settings, basis, penalty, theta, rows, body: RidgeBody::Dense(body) }
+        let Self {
+            settings,
+            basis,
+            penalty,
+            ..
+        } = self;
+        RidgeModel {
+            settings,
+            basis,
+            penalty,
+            theta,
+            rows,
+            body: RidgeBody::Dense(body),
+        }
     }
 }
 
@@ -119,7 +141,12 @@ impl DenseBody {
     }
 
     /// A⁻¹·rhs, waiting changes and `more` included.
-    pub(crate) fn solve(&self, rhs: &Mat<f64>, more: Option<&RidgeChange>, par: faer::Par) -> Mat<f64> {
+    pub(crate) fn solve(
+        &self,
+        rhs: &Mat<f64>,
+        more: Option<&RidgeChange>,
+        par: faer::Par,
+    ) -> Mat<f64> {
         let mut solved = rhs.clone();
         self.solver.solve(solved.as_mut(), par);
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
@@ -144,7 +171,8 @@ impl DenseBody {
     }
 
     pub(crate) fn unsupported(&self, more: Option<&SignedRows>) -> Vec<usize> {
-        self.sums.unsupported(self.pending.iter().map(|change| &change.rows).chain(more))
+        self.sums
+            .unsupported(self.pending.iter().map(|change| &change.rows).chain(more))
     }
 
     /// The rows with everything a method may ask about them; Err when some leverage is too near 1 for the closed form.
@@ -157,7 +185,11 @@ impl DenseBody {
         // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
         let joined = |id: &RowId| {
             self.pending.iter().any(|change| {
-                change.ids.iter().zip(&change.rows.signs).any(|(there, sign)| *sign > 0.0 && there == id)
+                change
+                    .ids
+                    .iter()
+                    .zip(&change.rows.signs)
+                    .any(|(there, sign)| *sign > 0.0 && there == id)
             })
         };
         let GatheredRows { ids, roots, rows } = &gathered;
@@ -185,8 +217,13 @@ impl DenseBody {
         request: ChangeRequest<'_>,
     ) -> Result<Outcome<RidgeModel>> {
         self.solver.warm(request.gone);
-        let gathered =
-            GatheredRows::read(&model.basis, model.outputs(), request.store, request.gone, request.new)?;
+        let gathered = GatheredRows::read(
+            &model.basis,
+            model.outputs(),
+            request.store,
+            request.gone,
+            request.new,
+        )?;
         let read = gathered.ids.len();
         let par = self.par_for(model, read);
         let start = self.optimum(model);
@@ -204,13 +241,20 @@ impl DenseBody {
                 self.rebuilt(model, &change.rows, request, step)?
             }
             Err(gathered) => {
-                let step = Step { leverage: Some(1.0), condition: Some(f64::INFINITY), ..Step::default() };
+                let step = Step {
+                    leverage: Some(1.0),
+                    condition: Some(f64::INFINITY),
+                    ..Step::default()
+                };
                 self.rebuilt(model, &gathered.rows, request, step)?
             }
         };
         let mut evidence = next.evidence(method, Claim::Exact);
         step.record(&mut evidence, read);
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 
     fn closed_form(
@@ -282,13 +326,25 @@ impl DenseBody {
         if doubtful || ledger.relative(&model.basis, &theta) > tolerance {
             self.count_directions(&mut ledger, &change);
             let unsupported = self.unsupported(Some(&change.rows));
-            let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
+            let plan = RefinementPlan {
+                goal: tolerance,
+                least: doubtful as usize,
+                most: MOST_REFINEMENTS,
+            };
             let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
                 Ok(self.survey(ledger, theta, Some(&change), par))
             };
             let solve = |gradient: &Mat<f64>| self.solve(gradient, Some(&change), par);
             let mut improve = |ledger: &mut DistanceLedger, theta: &mut Mat<f64>| {
-                refine(ledger, theta, &model.basis, &unsupported, plan, &mut survey, &solve)
+                refine(
+                    ledger,
+                    theta,
+                    &model.basis,
+                    &unsupported,
+                    plan,
+                    &mut survey,
+                    &solve,
+                )
             };
             step.refinements = improve(&mut ledger, &mut theta)?;
             // Norms take two dozen solves to measure: only where the bound needs them.
@@ -301,15 +357,26 @@ impl DenseBody {
             return self.rebuilt(model, &change.rows, request, step);
         }
         let body = self.waiting_with(change, ledger);
-        Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step))
+        Ok((
+            model.with(theta, request.rows_after(), RidgeBody::Dense(body)),
+            step,
+        ))
     }
 
     /// The body after a change, which waits.
     fn waiting_with(&self, change: RidgeChange, ledger: DistanceLedger) -> Self {
         let mut pending = self.pending.clone();
         pending.push(Arc::new(change));
-        let Self { sums, solver, fold, .. } = self;
-        Self { sums: sums.clone(), solver: solver.clone(), pending, fold: fold.clone(), ledger }
+        let Self {
+            sums, solver, fold, ..
+        } = self;
+        Self {
+            sums: sums.clone(),
+            solver: solver.clone(),
+            pending,
+            fold: fold.clone(),
+            ledger,
+        }
     }
 
     /// Makes the model from sums with the change in them, factored anew, and from the rows where the sums are not enough.
@@ -325,25 +392,38 @@ impl DenseBody {
         step.refactored = true;
         let leverage = step.leverage.unwrap_or(1.0).min(1.0);
         let explained = |error| match error {
-            Error::Singular { .. } if !request.gone.is_empty() => {
-                Error::LeverageOne { leverage, lambda: model.settings.lambda }
-            }
+            Error::Singular { .. } if !request.gone.is_empty() => Error::LeverageOne {
+                leverage,
+                lambda: model.settings.lambda,
+            },
             other => other,
         };
         if !self.is_spoilt(rows) {
             let (sums, anchor) = self.settled(&model.frame(), rows);
             let retained = || Ok(Some(Cow::Owned(request.retained()?)));
             let before = BodyBefore { body: self, anchor };
-            let built = model.frame().build(self.form(), sums, Some(before), &retained);
-            let BuiltBody { mut body, theta, reread } = built.map_err(explained)?;
+            let built = model
+                .frame()
+                .build(self.form(), sums, Some(before), &retained);
+            let BuiltBody {
+                mut body,
+                theta,
+                reread,
+            } = built.map_err(explained)?;
             if body.ledger.relative(&model.basis, &theta) <= tolerance {
                 body.ledger.refactorisations = refactorisations;
                 step.reread = reread;
-                return Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step));
+                return Ok((
+                    model.with(theta, request.rows_after(), RidgeBody::Dense(body)),
+                    step,
+                ));
             }
         }
         let retained = request.retained()?;
-        let settings = Ridge { form: self.form(), ..model.settings };
+        let settings = Ridge {
+            form: self.form(),
+            ..model.settings
+        };
         let (mut next, _) = fit(&settings, self.form(), &retained).map_err(explained)?;
         next.settings = model.settings;
         step.reread = Some(retained.len());
@@ -426,12 +506,22 @@ impl DenseBody {
         request: ChangeRequest<'_>,
         step: Step,
     ) -> Result<(RidgeModel, Step)> {
-        let gathered = GatheredRows::read(&model.basis, model.outputs(), request.store, request.gone, None)?;
+        let gathered = GatheredRows::read(
+            &model.basis,
+            model.outputs(),
+            request.store,
+            request.gone,
+            None,
+        )?;
         self.rebuilt(model, &gathered.rows, request, step)
     }
 
     /// Sums and anchor with all waiting changes and these rows in them.
-    pub(crate) fn settled(&self, frame: &RidgeFrame, rows: &SignedRows) -> (RidgeSums, GradientAnchor) {
+    pub(crate) fn settled(
+        &self,
+        frame: &RidgeFrame,
+        rows: &SignedRows,
+    ) -> (RidgeSums, GradientAnchor) {
         let mut sums = (*self.sums).clone();
         let mut anchor = (*self.ledger.anchor).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
@@ -459,8 +549,10 @@ impl DenseBody {
             return Ok(updated);
         }
         let (sums, _) = self.settled(&model.frame(), rows);
-        factor_of(&sums, &model.penalty, None, None, par)
-            .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
+        factor_of(&sums, &model.penalty, None, None, par).map_err(|_| Error::LeverageOne {
+            leverage: 1.0,
+            lambda: model.settings.lambda,
+        })
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -476,7 +568,10 @@ impl DenseBody {
         let mut parts = vec![("sums XᵀWX and XᵀWY", self.sums.bytes())];
         parts.extend(self.solver.precomputed(width));
         if !self.pending.is_empty() {
-            parts.push(("changes waiting to be folded in", self.waiting() * width * 16));
+            parts.push((
+                "changes waiting to be folded in",
+                self.waiting() * width * 16,
+            ));
         }
         if self.fold.is_some() {
             parts.push(("sums and factor of a fold under way", 2 * width * width * 8));
@@ -490,13 +585,22 @@ impl DenseBody {
             Form::Rows => k * k * self.sums.a.nrows(),
             _ => k * self.sums.a.nrows() * self.sums.a.nrows(),
         };
-        if work > 20_000_000 { par(model.settings.threads) } else { faer::Par::Seq }
+        if work > 20_000_000 {
+            par(model.settings.threads)
+        } else {
+            faer::Par::Seq
+        }
     }
 }
 
 impl GradientAnchor {
     /// Takes signed rows into the gradient at the anchor; columns `emptied` have no row any more.
-    pub(super) fn take_rows(&mut self, rows: &SignedRows, emptied: &[usize], penalty: &RidgePenalty) {
+    pub(super) fn take_rows(
+        &mut self,
+        rows: &SignedRows,
+        emptied: &[usize],
+        penalty: &RidgePenalty,
+    ) {
         let residuals = LongResiduals::of(rows, &self.theta);
         residuals.add_to_gradient(rows, &mut self.gradient, &mut self.gradient_low);
         // A row that is in the sums has an energy norm of at most 1.

@@ -16,10 +16,18 @@ use crate::rows::{RowStore, RowView, Rows};
 impl RidgeSums {
     /// The sums without a penalty, if the rows have somebody who multiplies them; and how many terms an entry has, and Σwy².
     /// Sparse rows are added by their pairs of non-zeros, which is less work than any product.
-    pub(super) fn by_device(rows: &Rows, basis: &Basis, par: Par) -> Result<Option<(RidgeSums, usize, f64)>> {
+    pub(super) fn by_device(
+        rows: &Rows,
+        basis: &Basis,
+        par: Par,
+    ) -> Result<Option<(RidgeSums, usize, f64)>> {
         let engine = rows.gram_engine().filter(|_| !rows.is_sparse());
         let columns = basis.width() + rows.outputs();
-        let Some(gram) = engine.map(|engine| engine.begin(columns)).transpose()?.flatten() else {
+        let Some(gram) = engine
+            .map(|engine| engine.begin(columns))
+            .transpose()?
+            .flatten()
+        else {
             return Ok(None);
         };
         let mut sweep = DeviceSweep {
@@ -83,10 +91,17 @@ impl DeviceSweep<'_> {
             }
             (support, targets)
         };
-        let share = ShareOfRows { width: columns, rows, par: self.par };
+        let share = ShareOfRows {
+            width: columns,
+            rows,
+            par: self.par,
+        };
         let buffer = self.gram.buffer()?;
         for (support, targets) in share.write(&mut buffer[..columns * rows.len()], &write) {
-            self.support.iter_mut().zip(&support).for_each(|(sum, count)| *sum += count);
+            self.support
+                .iter_mut()
+                .zip(&support)
+                .for_each(|(sum, count)| *sum += count);
             self.targets += targets;
         }
         self.gram.add(rows.len())
@@ -96,9 +111,16 @@ impl DeviceSweep<'_> {
         let SummedGram { values, terms } = self.gram.finish()?;
         let width = self.basis.width();
         let mut sums = RidgeSums::zero(width, self.outputs);
-        for (j, column) in values.chunks_exact(width + self.outputs).take(width).enumerate() {
+        for (j, column) in values
+            .chunks_exact(width + self.outputs)
+            .take(width)
+            .enumerate()
+        {
             sums.a.col_as_slice_mut(j)[j..].copy_from_slice(&column[j..width]);
-            column[width..].iter().enumerate().for_each(|(output, sum)| sums.b[(j, output)] = *sum);
+            column[width..]
+                .iter()
+                .enumerate()
+                .for_each(|(output, sum)| sums.b[(j, output)] = *sum);
         }
         sums.support = self.support;
         Ok((sums, terms, self.targets))
@@ -154,13 +176,18 @@ mod tests {
             for j in 0..columns.len() {
                 let (before, rest) = columns.split_at_mut(j);
                 for i in j..rest[0].len() {
-                    rest[0][i] -= before.iter().map(|column| column[i] * column[j]).sum::<f64>();
+                    rest[0][i] -= before
+                        .iter()
+                        .map(|column| column[i] * column[j])
+                        .sum::<f64>();
                 }
                 let pivot = rest[0][j];
                 if pivot <= 0.0 {
                     return Ok(DeviceFactor::NotPositive(j));
                 }
-                rest[0][j..].iter_mut().for_each(|entry| *entry /= pivot.sqrt());
+                rest[0][j..]
+                    .iter_mut()
+                    .for_each(|entry| *entry /= pivot.sqrt());
             }
             Ok(DeviceFactor::Factored)
         }
@@ -188,22 +215,41 @@ mod tests {
                     }
                 }
             }
-            self.sum.iter_mut().zip(product).for_each(|(sum, more)| *sum += more);
+            self.sum
+                .iter_mut()
+                .zip(product)
+                .for_each(|(sum, more)| *sum += more);
             Ok(())
         }
 
         fn finish(self: Box<Self>) -> Result<SummedGram> {
             let terms = BLOCK + self.blocks.load(Ordering::Relaxed);
-            Ok(SummedGram { values: self.sum, terms })
+            Ok(SummedGram {
+                values: self.sum,
+                terms,
+            })
         }
     }
 
     fn rows_of(count: usize) -> Rows {
-        let problem = LinearProblem { rows: count, width: 6, seed: 4 }.generate();
+        let problem = LinearProblem {
+            rows: count,
+            width: 6,
+            seed: 4,
+        }
+        .generate();
         let y = problem.y.iter().flat_map(|y| [*y, 2.0 - y]).collect();
         let weights = (0..count).map(|i| f64::from((i % 4) as u8)).collect();
-        let x = problem.x.iter().enumerate().map(|(at, x)| x + [0.0, 1e4][at % 2]).collect();
-        Rows::new(Dense::new(x, 6).unwrap(), y, 2).unwrap().weighted(weights).unwrap()
+        let x = problem
+            .x
+            .iter()
+            .enumerate()
+            .map(|(at, x)| x + [0.0, 1e4][at % 2])
+            .collect();
+        Rows::new(Dense::new(x, 6).unwrap(), y, 2)
+            .unwrap()
+            .weighted(weights)
+            .unwrap()
     }
 
     #[test]
@@ -216,14 +262,25 @@ mod tests {
             let factors = device.factors.clone();
             let engine: Arc<dyn GramEngine> = Arc::new(device);
             let found = settings.fit(&rows.clone().multiplied_by(&engine)).unwrap();
-            assert_eq!(blocks.load(Ordering::Relaxed), 3, "two whole blocks and a rest");
+            assert_eq!(
+                blocks.load(Ordering::Relaxed),
+                3,
+                "two whole blocks and a rest"
+            );
             assert!(factors.load(Ordering::Relaxed) > 0);
             let truth = settings.fit(&rows).unwrap();
-            let (found_bound, bound) = (found.evidence_at_optimum().bound, truth.evidence_at_optimum().bound);
+            let (found_bound, bound) = (
+                found.evidence_at_optimum().bound,
+                truth.evidence_at_optimum().bound,
+            );
             let (a, p) = found.parameters();
             let (b, q) = truth.parameters();
-            let apart = (a - b).norm_l2() + p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>();
-            assert!(apart <= 2.0 * (found_bound + bound), "{apart:e} {found_bound:e} {bound:e}");
+            let apart =
+                (a - b).norm_l2() + p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>();
+            assert!(
+                apart <= 2.0 * (found_bound + bound),
+                "{apart:e} {found_bound:e} {bound:e}"
+            );
             assert!(found.evidence_at_optimum().relative_bound < 1e-10);
         }
     }
@@ -234,8 +291,13 @@ mod tests {
         let basis = Ridge::new(0.3).basis(&rows);
         let nothing = vec![0.0; basis.width()];
         let engine: Arc<dyn GramEngine> = Arc::new(PlainDevice::default());
-        let sums =
-            RidgeSums::gather(&rows.clone().multiplied_by(&engine), &basis, &nothing, Par::Seq).unwrap();
+        let sums = RidgeSums::gather(
+            &rows.clone().multiplied_by(&engine),
+            &basis,
+            &nothing,
+            Par::Seq,
+        )
+        .unwrap();
         assert_eq!(sums.charge, crate::linalg::UNIT * (103.0 + 12.0));
         let truth = RidgeSums::gather(&rows, &basis, &nothing, Par::Seq).unwrap();
         assert_eq!(sums.support, truth.support);
@@ -243,7 +305,10 @@ mod tests {
         for j in 0..basis.width() {
             for i in 0..basis.width() {
                 let allowed = (sums.charge + truth.charge) * sums.spread[i] * sums.spread[j];
-                assert!((sums.a[(i, j)] - truth.a[(i, j)]).abs() <= allowed, "{i} {j}");
+                assert!(
+                    (sums.a[(i, j)] - truth.a[(i, j)]).abs() <= allowed,
+                    "{i} {j}"
+                );
             }
         }
     }
@@ -251,13 +316,28 @@ mod tests {
     #[test]
     fn a_device_without_room_leaves_the_work_to_the_processor_and_one_that_fails_says_so() {
         let rows = rows_of(250);
-        let full: Arc<dyn GramEngine> = Arc::new(PlainDevice { is_full: true, ..Default::default() });
-        let model = Ridge::new(0.3).fit(&rows.clone().multiplied_by(&full)).unwrap();
+        let full: Arc<dyn GramEngine> = Arc::new(PlainDevice {
+            is_full: true,
+            ..Default::default()
+        });
+        let model = Ridge::new(0.3)
+            .fit(&rows.clone().multiplied_by(&full))
+            .unwrap();
         let apart = model.parameters().0 - Ridge::new(0.3).fit(&rows).unwrap().parameters().0;
         assert!(apart.norm_max() < 1e-12);
-        let broken: Arc<dyn GramEngine> = Arc::new(PlainDevice { fails: true, ..Default::default() });
-        let error = Ridge::new(0.3).fit(&rows.multiplied_by(&broken)).unwrap_err();
-        assert!(error.to_string().contains("unplugged; fit on the processor"), "{error}");
+        let broken: Arc<dyn GramEngine> = Arc::new(PlainDevice {
+            fails: true,
+            ..Default::default()
+        });
+        let error = Ridge::new(0.3)
+            .fit(&rows.multiplied_by(&broken))
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("unplugged; fit on the processor"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -265,7 +345,9 @@ mod tests {
         let x = vec![1.0, 1.0, 2.0, 2.0, 5.0, 5.0];
         let rows = Rows::new(Dense::new(x, 2).unwrap(), vec![1.0, 2.0, 3.0], 1).unwrap();
         let engine: Arc<dyn GramEngine> = Arc::new(PlainDevice::default());
-        let error = Ridge::new(0.0).fit(&rows.multiplied_by(&engine)).unwrap_err();
+        let error = Ridge::new(0.0)
+            .fit(&rows.multiplied_by(&engine))
+            .unwrap_err();
         assert!(matches!(error, Error::Singular { .. }), "{error}");
     }
 

@@ -9,8 +9,9 @@ use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{Exact, Influence, Method, Newton, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    BatchedFit, FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, Model, ModelScorer, NamedParameters,
-    Recipe, RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
+    BatchedFit, FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, Model, ModelScorer,
+    NamedParameters, Recipe, RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel,
+    ShardTrainer,
 };
 use crate::models::words::{constant_in_words, number_in_words};
 use crate::rows::{RowStore, Rows};
@@ -121,7 +122,11 @@ impl FamilyRecipe for Ridge {
     fn read_model(&self, state: ModelState, beside: RowsBeside<'_>) -> Result<Model> {
         let mut state = RidgeState::from_model_state(state)?;
         // A state holds sums, whatever the form, so that the recipe decides which form the model has, if it does decide.
-        let form = if self.form == Form::Auto { state.settings.form } else { self.form };
+        let form = if self.form == Form::Auto {
+            state.settings.form
+        } else {
+            self.form
+        };
         state.settings = self.form(form);
         let model = match beside {
             RowsBeside::None => RidgeModel::from_state(&state),

@@ -107,7 +107,15 @@ impl PartialFold {
         }
         let sums = GrowingSums::new(&body.sums, &rows, par(frame.settings.threads));
         let stage = FoldStage::Columns(GrowingCholesky::new(width));
-        Some(Self { changes: body.pending.len(), rows, growth, sums, stage, done: 0.0, total })
+        Some(Self {
+            changes: body.pending.len(),
+            rows,
+            growth,
+            sums,
+            stage,
+            done: 0.0,
+            total,
+        })
     }
 
     /// A little more of it; `body` is as it was when the fold began but for changes that came since. The error is a pivot that
@@ -115,7 +123,13 @@ impl PartialFold {
     fn step(mut self, body: &DenseBody, frame: &RidgeFrame) -> std::result::Result<Self, usize> {
         let width = frame.basis.width();
         let square = (width * width) as f64;
-        let threads = |work: f64| if work > WORTH_THREADS { par(frame.settings.threads) } else { Par::Seq };
+        let threads = |work: f64| {
+            if work > WORTH_THREADS {
+                par(frame.settings.threads)
+            } else {
+                Par::Seq
+            }
+        };
         self.stage = match self.stage {
             FoldStage::Columns(mut factor) => {
                 let start = factor.done();
@@ -123,45 +137,102 @@ impl PartialFold {
                 let entries = (columns.len() * (width - start)) as f64;
                 let work = entries * 2.0 * (start as f64 + row_products(&self.rows, body));
                 let par = threads(work);
-                let made =
-                    self.sums.advance(&body.sums, &self.rows, &frame.penalty.values, columns.clone(), par);
+                let made = self.sums.advance(
+                    &body.sums,
+                    &self.rows,
+                    &frame.penalty.values,
+                    columns.clone(),
+                    par,
+                );
                 factor.extend(made, par)?;
                 self.done += work;
                 if columns.end < width {
                     FoldStage::Columns(factor)
                 } else {
                     self.sums.complete(&self.rows);
-                    let factor = factor.finish(&self.sums.sums().a, |j| frame.penalty.is_free(j))?;
+                    let factor =
+                        factor.finish(&self.sums.sums().a, |j| frame.penalty.is_free(j))?;
                     let probes = ErrorProbes::new(&factor, threads(square));
-                    FoldStage::Probes { factor, probes, probed: 0, solver_error: 0.0 }
+                    FoldStage::Probes {
+                        factor,
+                        probes,
+                        probed: 0,
+                        solver_error: 0.0,
+                    }
                 }
             }
-            FoldStage::Probes { factor, probes, probed, solver_error } => {
-                let found = probes.one_solver_error(probed, self.sums.sums(), &factor, threads(square * 4.0));
+            FoldStage::Probes {
+                factor,
+                probes,
+                probed,
+                solver_error,
+            } => {
+                let found = probes.one_solver_error(
+                    probed,
+                    self.sums.sums(),
+                    &factor,
+                    threads(square * 4.0),
+                );
                 let solver_error = solver_error.max(found);
                 self.done += square * LONG_PRODUCT;
                 if probed + 1 < PROBES {
-                    FoldStage::Probes { factor, probes, probed: probed + 1, solver_error }
+                    FoldStage::Probes {
+                        factor,
+                        probes,
+                        probed: probed + 1,
+                        solver_error,
+                    }
                 } else {
-                    FoldStage::Complete(FoldedFactor { factor, solver_error, norms: None })
+                    FoldStage::Complete(FoldedFactor {
+                        factor,
+                        solver_error,
+                        norms: None,
+                    })
                 }
             }
-            FoldStage::Norms { factor, solver_error, mut searches } => {
+            FoldStage::Norms {
+                factor,
+                solver_error,
+                mut searches,
+            } => {
                 let spread = &self.sums.sums().spread;
                 self.done += square * SOLVE * 2.0;
                 if searches.step(&frame.basis, spread, |v| factor.solve(v.as_mut(), Par::Seq)) {
-                    FoldStage::Norms { factor, solver_error, searches }
+                    FoldStage::Norms {
+                        factor,
+                        solver_error,
+                        searches,
+                    }
                 } else {
                     let (caller, spread) = searches.found(&frame.basis, frame.settings.lambda);
-                    let norms = Some(CurvatureNorms { caller, spread, carried: 1.0 });
-                    FoldStage::Complete(FoldedFactor { factor, solver_error, norms })
+                    let norms = Some(CurvatureNorms {
+                        caller,
+                        spread,
+                        carried: 1.0,
+                    });
+                    FoldStage::Complete(FoldedFactor {
+                        factor,
+                        solver_error,
+                        norms,
+                    })
                 }
             }
             // Whoever asks for more of a complete fold needs norms.
-            FoldStage::Complete(FoldedFactor { factor, solver_error, .. }) => {
+            FoldStage::Complete(FoldedFactor {
+                factor,
+                solver_error,
+                ..
+            }) => {
                 let support = self.sums.sums().support.iter().enumerate();
-                let apart = support.filter(|(_, rows)| **rows == 0).map(|(j, _)| j).collect();
-                FoldStage::Norms { factor, solver_error, searches: Box::new(NormSearches::new(width, apart)) }
+                let apart = support
+                    .filter(|(_, rows)| **rows == 0)
+                    .map(|(j, _)| j)
+                    .collect();
+                FoldStage::Norms {
+                    factor,
+                    solver_error,
+                    searches: Box::new(NormSearches::new(width, apart)),
+                }
             }
         };
         Ok(self)
@@ -220,7 +291,15 @@ impl DenseBody {
 
     /// Puts a complete fold in the place of what it was made from.
     fn take_over(&mut self, fold: PartialFold, frame: &RidgeFrame, theta: &Mat<f64>) -> Settled {
-        let PartialFold { changes, rows, growth, sums, stage: FoldStage::Complete(found), .. } = fold else {
+        let PartialFold {
+            changes,
+            rows,
+            growth,
+            sums,
+            stage: FoldStage::Complete(found),
+            ..
+        } = fold
+        else {
             return Settled::default();
         };
         let before = self.ledger.quality;
@@ -268,16 +347,30 @@ impl DenseBody {
         self.ledger.anchor = Arc::new(anchor);
         self.ledger.energy *= growth.sqrt();
         self.ledger.waiting_growth = waiting_growth;
-        self.ledger.joined_growth = self.pending.iter().map(|change| 1.0 + change.joined()).product();
+        self.ledger.joined_growth = self
+            .pending
+            .iter()
+            .map(|change| 1.0 + change.joined())
+            .product();
         self.anchor_here(frame, theta, known_distance);
-        Settled { rows: rows.signs.len(), refactored: false }
+        Settled {
+            rows: rows.signs.len(),
+            refactored: false,
+        }
     }
 
     /// By how much A⁻¹ grows through all that waits.
     fn growth_of_waiting(&self) -> f64 {
         let changes = self.pending.iter().map(Arc::as_ref);
-        let product: f64 = changes.clone().map(RidgeChange::inverse_norm_growth).product();
-        if self.pending.is_empty() { 1.0 } else { product.min(tight_joint_growth(changes)) }
+        let product: f64 = changes
+            .clone()
+            .map(RidgeChange::inverse_norm_growth)
+            .product();
+        if self.pending.is_empty() {
+            1.0
+        } else {
+            product.min(tight_joint_growth(changes))
+        }
     }
 
     /// Moves the anchor to the parameters, and finds out what their bound is: both take the same product.

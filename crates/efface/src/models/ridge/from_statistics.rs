@@ -35,14 +35,23 @@ impl Ridge {
             form @ (Form::Factor | Form::Inverse) => form,
             other => {
                 let range = "auto, factor or inverse: a model of sums keeps no rows";
-                return Err(Error::Parameter { name: "form", value: format!("{other:?}"), range });
+                return Err(Error::Parameter {
+                    name: "form",
+                    value: format!("{other:?}"),
+                    range,
+                });
             }
         };
         if statistics.rows() == 0 {
             return Err(Error::NoRows);
         }
         let features = statistics.spec().features().len();
-        self.fit_moments(form, &statistics.moments(), (features, statistics.rows()), rows)
+        self.fit_moments(
+            form,
+            &statistics.moments(),
+            (features, statistics.rows()),
+            rows,
+        )
     }
 
     fn fit_moments(
@@ -73,12 +82,16 @@ impl RidgeModel {
     /// The model of the same recipe for rows of which these products are known. None where they do not tell enough: the model must be
     /// fitted to its rows then.
     pub fn with_moments(&self, moments: &FeatureMoments) -> Result<Option<Outcome<Self>>> {
-        let RidgeBody::Dense(before) = &self.body else { return Ok(None) };
+        let RidgeBody::Dense(before) = &self.body else {
+            return Ok(None);
+        };
         if !matches!(before.form(), Form::Factor | Form::Inverse) {
             return Ok(None);
         }
         let shape = (moments.features, moments.rows);
-        let fitted = self.settings.fit_moments(before.form(), &moments.moments, shape, &|| Ok(None));
+        let fitted = self
+            .settings
+            .fit_moments(before.form(), &moments.moments, shape, &|| Ok(None));
         let mut model = match fitted {
             // Sums may be singular in their last digits where the rows are not; the rows tell.
             Err(Error::Singular { .. }) => return Ok(None),
@@ -154,7 +167,11 @@ impl RidgeSums {
             sums.spread[0] = moments.weight_reach();
         }
         for (j, penalty) in penalty.iter().enumerate() {
-            let sum = DoubleWord { high: sums.a[(j, j)], low: low[(j, j)] }.plus(DoubleWord::new(*penalty));
+            let sum = DoubleWord {
+                high: sums.a[(j, j)],
+                low: low[(j, j)],
+            }
+            .plus(DoubleWord::new(*penalty));
             sums.a[(j, j)] = sum.high;
             low[(j, j)] = sum.low;
         }

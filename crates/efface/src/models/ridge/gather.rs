@@ -53,7 +53,10 @@ impl UnfactoredSums {
     pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
         if SumsSweep::is_tiled(rows, basis, par) && rows.gram_engine().is_none() {
             let (all, room) = SumsSweep::tiled(rows, basis, par, true)?;
-            return Ok(Self { sums: all.completed(penalty), room });
+            return Ok(Self {
+                sums: all.completed(penalty),
+                room,
+            });
         }
         Ok(RidgeSums::gather(rows, basis, penalty, par)?.into())
     }
@@ -68,7 +71,9 @@ impl RidgeSums {
             return Ok(sums.completed(terms, targets, penalty));
         }
         if SumsSweep::is_tiled(rows, basis, par) {
-            return Ok(SumsSweep::tiled(rows, basis, par, false)?.0.completed(penalty));
+            return Ok(SumsSweep::tiled(rows, basis, par, false)?
+                .0
+                .completed(penalty));
         }
         let threads = par.degree().max(1);
         let slots = rows.slot_count();
@@ -82,10 +87,16 @@ impl RidgeSums {
             let sweep = &sweep;
             let parts: Vec<Result<SumsSweep<'_>>> = std::thread::scope(|scope| {
                 let starts = (0..slots).step_by(share);
-                let handles: Vec<_> = starts.map(|start| scope.spawn(move || sweep(start))).collect();
+                let handles: Vec<_> = starts
+                    .map(|start| scope.spawn(move || sweep(start)))
+                    .collect();
                 handles
                     .into_iter()
-                    .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .map(|handle| {
+                        handle
+                            .join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    })
                     .collect()
             });
             let mut parts = parts.into_iter();
@@ -96,7 +107,11 @@ impl RidgeSums {
             all
         } else {
             let width = basis.width();
-            let block = if width <= NARROW { NARROW_BLOCK } else { WIDE_BLOCK };
+            let block = if width <= NARROW {
+                NARROW_BLOCK
+            } else {
+                WIDE_BLOCK
+            };
             let mut all = SumsSweep::new(rows, basis, block, par);
             all.add(0..slots)?;
             all
@@ -138,12 +153,19 @@ impl ShareOfRows<'_, '_> {
             return vec![write(places, self.rows)];
         }
         std::thread::scope(|scope| {
-            let parts = places.chunks_mut(share * self.width).zip(self.rows.chunks(share));
-            let handles: Vec<_> =
-                parts.map(|(places, rows)| scope.spawn(move || write(places, rows))).collect();
+            let parts = places
+                .chunks_mut(share * self.width)
+                .zip(self.rows.chunks(share));
+            let handles: Vec<_> = parts
+                .map(|(places, rows)| scope.spawn(move || write(places, rows)))
+                .collect();
             handles
                 .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|handle| {
+                    handle
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }
@@ -177,7 +199,13 @@ struct SumsSweep<'a> {
 
 impl<'a> SumsSweep<'a> {
     fn new(rows: &'a Rows, basis: &'a Basis, block: usize, par: Par) -> Self {
-        Self::into_sums(RidgeSums::zero(basis.width(), rows.outputs()), rows, basis, block, par)
+        Self::into_sums(
+            RidgeSums::zero(basis.width(), rows.outputs()),
+            rows,
+            basis,
+            block,
+            par,
+        )
     }
 
     /// Whether several threads make the sums in tiles.
@@ -186,7 +214,12 @@ impl<'a> SumsSweep<'a> {
     }
 
     /// The sums of all rows, both triangles, made in tiles; with `room` also a matrix of zeros of the same size.
-    fn tiled(rows: &'a Rows, basis: &'a Basis, par: Par, room: bool) -> Result<(Self, Option<Mat<f64>>)> {
+    fn tiled(
+        rows: &'a Rows,
+        basis: &'a Basis,
+        par: Par,
+        room: bool,
+    ) -> Result<(Self, Option<Mat<f64>>)> {
         let width = basis.width();
         std::thread::scope(|scope| {
             let zeros = move || Mat::<f64>::zeros(width, width);
@@ -195,7 +228,9 @@ impl<'a> SumsSweep<'a> {
             let mut all = Self::into_sums(empty, rows, basis, WIDE_BLOCK, par);
             all.tiles = Some(TiledSums::new(width, all.block));
             let done = all.add(0..rows.slot_count());
-            let (a, room) = matrices.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (a, room) = matrices
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             done?;
             all.sums.a = a;
             if let Some(tiles) = all.tiles.take() {
@@ -207,7 +242,15 @@ impl<'a> SumsSweep<'a> {
 
     /// The sums with their penalty, given both triangles.
     fn completed(self, penalty: &[f64]) -> RidgeSums {
-        let Self { sums, mut terms, basis, sparse_rows, weighted, targets, .. } = self;
+        let Self {
+            sums,
+            mut terms,
+            basis,
+            sparse_rows,
+            weighted,
+            targets,
+            ..
+        } = self;
         if sparse_rows {
             // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
             // rows, without error unless they have weights.
@@ -217,7 +260,13 @@ impl<'a> SumsSweep<'a> {
         sums.completed(terms, targets, penalty)
     }
 
-    fn into_sums(sums: RidgeSums, rows: &'a Rows, basis: &'a Basis, block: usize, par: Par) -> Self {
+    fn into_sums(
+        sums: RidgeSums,
+        rows: &'a Rows,
+        basis: &'a Basis,
+        block: usize,
+        par: Par,
+    ) -> Self {
         Self {
             rows,
             basis,
@@ -279,7 +328,9 @@ impl<'a> SumsSweep<'a> {
     fn put_aside(&mut self) {
         let width = self.basis.width();
         let outputs = self.rows.outputs();
-        let older = self.older.get_or_insert_with(|| (Mat::zeros(width, width), Mat::zeros(width, outputs)));
+        let older = self
+            .older
+            .get_or_insert_with(|| (Mat::zeros(width, width), Mat::zeros(width, outputs)));
         older.0 += &self.sums.a;
         older.1 += &self.sums.b;
         self.sums.a.fill(0.0);
@@ -317,7 +368,11 @@ impl<'a> SumsSweep<'a> {
                 basis.write(row.features, root, column);
                 count_non_zeros(column, &mut support);
                 for output in 0..b.ncols() {
-                    add_scaled(b.col_as_slice_mut(output), row.targets[output] * root, column);
+                    add_scaled(
+                        b.col_as_slice_mut(output),
+                        row.targets[output] * root,
+                        column,
+                    );
                 }
             }
             (support, b)
@@ -325,21 +380,36 @@ impl<'a> SumsSweep<'a> {
         let parts = match &mut self.tiles {
             Some(tiles) => tiles.add_block(rows, self.par, &write),
             None => {
-                let share = ShareOfRows { width, rows, par: self.par };
+                let share = ShareOfRows {
+                    width,
+                    rows,
+                    par: self.par,
+                };
                 share.write(&mut self.x[..width * filled], &write)
             }
         };
         // The block's own b first, so that a sum over all rows has no more terms than a block and as many as there are blocks.
         let mut block_b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
         for (support, b) in &parts {
-            self.sums.support.iter_mut().zip(support).for_each(|(sum, count)| *sum += count);
+            self.sums
+                .support
+                .iter_mut()
+                .zip(support)
+                .for_each(|(sum, count)| *sum += count);
             block_b += b;
         }
         let xt = match &self.tiles {
             Some(tiles) => tiles.last_block(),
             None => {
                 let xt = MatRef::from_column_major_slice(&self.x[..width * filled], width, filled);
-                multiply_lower(self.sums.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, self.par);
+                multiply_lower(
+                    self.sums.a.as_mut(),
+                    Accum::Add,
+                    xt,
+                    xt.transpose(),
+                    1.0,
+                    self.par,
+                );
                 xt
             }
         };
@@ -348,7 +418,10 @@ impl<'a> SumsSweep<'a> {
         } else {
             for (k, row) in rows.iter().enumerate() {
                 let root = row.weight.sqrt();
-                row.targets.iter().enumerate().for_each(|(output, y)| self.y[(k, output)] = y * root);
+                row.targets
+                    .iter()
+                    .enumerate()
+                    .for_each(|(output, y)| self.y[(k, output)] = y * root);
             }
             let y = self.y.as_ref().subrows(0, filled);
             multiply(self.sums.b.as_mut(), Accum::Add, xt, y, 1.0, self.par);
@@ -361,7 +434,10 @@ impl<'a> SumsSweep<'a> {
         let first = self.basis.intercept as usize;
         self.entries.clear();
         self.entries.extend((0..first).map(|j| (j, 1.0)));
-        row.features.each(|j, x| self.entries.push((first + j, x * self.basis.inverse_scale(j))));
+        row.features.each(|j, x| {
+            self.entries
+                .push((first + j, x * self.basis.inverse_scale(j)))
+        });
         for (at, &(j, x)) in self.entries.iter().enumerate() {
             self.sums.support[j] += (x != 0.0 && row.weight != 0.0) as u64;
             let scaled = row.weight * x;
@@ -379,7 +455,11 @@ impl<'a> SumsSweep<'a> {
     fn absorb(&mut self, other: &Self) {
         self.sums.a += &other.sums.a;
         self.sums.b += &other.sums.b;
-        self.sums.support.iter_mut().zip(&other.sums.support).for_each(|(sum, count)| *sum += count);
+        self.sums
+            .support
+            .iter_mut()
+            .zip(&other.sums.support)
+            .for_each(|(sum, count)| *sum += count);
         self.targets += other.targets;
         self.weighted |= other.weighted;
         self.sparse_rows |= other.sparse_rows;

@@ -47,7 +47,10 @@ impl GatheredRows {
         }
         let entries = basis.width() * total;
         let few = |places: &[ColumnPlaces]| {
-            let non_zeros = places.iter().map(|row| row.as_ref().map(|row| row.len())).sum::<Option<usize>>();
+            let non_zeros = places
+                .iter()
+                .map(|row| row.as_ref().map(|row| row.len()))
+                .sum::<Option<usize>>();
             non_zeros.is_some_and(|non_zeros| non_zeros * SPARSE <= entries)
         };
         all.rows.places.take_if(|places| !few(places));
@@ -67,7 +70,11 @@ impl GatheredRows {
         {
             basis.scatter(row.features, root, column);
             let first = basis.intercept as u32;
-            places[k] = Some((0..first).chain(columns.iter().map(|column| first + column)).collect());
+            places[k] = Some(
+                (0..first)
+                    .chain(columns.iter().map(|column| first + column))
+                    .collect(),
+            );
         } else {
             basis.write(row.features, root, column);
         }

@@ -25,24 +25,31 @@ impl RidgeModel {
     /// What the model would answer for each of these rows without it. `rows` are the rows of the model; where there are many, a
     /// sample of them is looked at. None for a model without a factor of its curvature.
     pub fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
-        let RidgeBody::Dense(body) = &self.body else { return None };
+        let RidgeBody::Dense(body) = &self.body else {
+            return None;
+        };
         let factor = body.solver.factor().filter(|_| body.pending.is_empty())?;
         let width = self.basis.width();
         let share = sampled_share(self.rows as f64, width as f64);
         let chosen: Vec<RowView<'_>> = rows
             .iter()
-            .filter(|row| share >= 1.0 || random_uniform(0, DrawPurpose::LeftOut, row.id.0, 0) < share)
+            .filter(|row| {
+                share >= 1.0 || random_uniform(0, DrawPurpose::LeftOut, row.id.0, 0) < share
+            })
             .collect();
         let mut found = Vec::with_capacity(chosen.len());
         for block in chosen.chunks(BLOCK) {
             let mut written = Mat::zeros(width, block.len());
             for (slot, row) in block.iter().enumerate() {
-                self.basis.write(row.features, 1.0, written.col_as_slice_mut(slot));
+                self.basis
+                    .write(row.features, 1.0, written.col_as_slice_mut(slot));
             }
             let answers: Vec<Vec<f64>> = (0..block.len())
                 .map(|slot| {
                     let outputs = 0..self.theta.ncols();
-                    outputs.map(|out| dot(written.col_as_slice(slot), self.theta.col_as_slice(out))).collect()
+                    outputs
+                        .map(|out| dot(written.col_as_slice(slot), self.theta.col_as_slice(out)))
+                        .collect()
                 })
                 .collect();
             factor.half_solve(written.as_mut());
@@ -50,8 +57,15 @@ impl RidgeModel {
                 let half = written.col_as_slice(slot);
                 let rest = 1.0 - row.weight * dot(half, half);
                 if rest > LEAST_REST {
-                    let answers = answer.iter().zip(row.targets).map(|(a, y)| y - (y - a) / rest).collect();
-                    found.push(LeftOutRow { id: row.id, answers });
+                    let answers = answer
+                        .iter()
+                        .zip(row.targets)
+                        .map(|(a, y)| y - (y - a) / rest)
+                        .collect();
+                    found.push(LeftOutRow {
+                        id: row.id,
+                        answers,
+                    });
                 }
             }
         }
@@ -77,10 +91,18 @@ mod tests {
     /// Every row is truly left out, with weights and two outputs.
     #[test]
     fn what_is_told_is_what_a_fit_without_the_row_answers() {
-        let data = LinearProblem { rows: 60, width: 5, seed: 3 }.generate();
+        let data = LinearProblem {
+            rows: 60,
+            width: 5,
+            seed: 3,
+        }
+        .generate();
         let targets: Vec<f64> = data.y.iter().flat_map(|y| [*y, 2.0 - y * y]).collect();
         let weights: Vec<f64> = (0..60).map(|row| 0.5 + f64::from(row % 4)).collect();
-        let rows = Rows::new(Dense::new(data.x, 5).unwrap(), targets, 2).unwrap().weighted(weights).unwrap();
+        let rows = Rows::new(Dense::new(data.x, 5).unwrap(), targets, 2)
+            .unwrap()
+            .weighted(weights)
+            .unwrap();
         let recipe = Ridge::new(0.7);
         let told = recipe.fit(&rows).unwrap().leave_one_out(&rows).unwrap();
         assert_eq!(told.len(), 60);
@@ -89,10 +111,21 @@ mod tests {
             let alone = rows.filter(|id| id == row.id);
             let expected = without.predict(&alone.table()).unwrap();
             for (output, answer) in row.answers.iter().enumerate() {
-                assert!((answer - expected[(0, output)]).abs() < 1e-10, "{answer} {}", expected[(0, output)]);
+                assert!(
+                    (answer - expected[(0, output)]).abs() < 1e-10,
+                    "{answer} {}",
+                    expected[(0, output)]
+                );
             }
         }
-        assert!(recipe.form(Form::Iterative).fit(&rows).unwrap().leave_one_out(&rows).is_none());
+        assert!(
+            recipe
+                .form(Form::Iterative)
+                .fit(&rows)
+                .unwrap()
+                .leave_one_out(&rows)
+                .is_none()
+        );
     }
 
     #[test]

@@ -26,7 +26,13 @@ const REST: f64 = 1.0 / (1 << 17) as f64;
 
 impl RidgeSums {
     /// Finds the second words of A. Weights would have to be rooted, which rounds: rows that have some are left as they are.
-    pub(crate) fn lengthen(&mut self, rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<bool> {
+    pub(crate) fn lengthen(
+        &mut self,
+        rows: &Rows,
+        basis: &Basis,
+        penalty: &[f64],
+        par: Par,
+    ) -> Result<bool> {
         if rows.iter().any(|row| row.weight != 1.0) {
             return Ok(false);
         }
@@ -75,8 +81,16 @@ impl SplitRows {
     pub(super) fn new(change: &SignedRows) -> Self {
         let rows = change.signs.len();
         let width = change.xt.nrows();
-        let non_zeros: usize =
-            (0..rows).map(|k| change.xt.col_as_slice(k).iter().filter(|x| **x != 0.0).count()).sum();
+        let non_zeros: usize = (0..rows)
+            .map(|k| {
+                change
+                    .xt
+                    .col_as_slice(k)
+                    .iter()
+                    .filter(|x| **x != 0.0)
+                    .count()
+            })
+            .sum();
         if non_zeros * FEW_NON_ZEROS < width * rows {
             return Self::Sparse;
         }
@@ -90,10 +104,21 @@ impl SplitRows {
             let mut signed_rest = rest;
             let signs = change.signs[start..start + filled].iter().enumerate();
             for (k, sign) in signs.filter(|(_, sign)| **sign < 0.0) {
-                signed_coarse.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
-                signed_rest.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
+                signed_coarse
+                    .col_as_slice_mut(k)
+                    .iter_mut()
+                    .for_each(|x| *x *= sign);
+                signed_rest
+                    .col_as_slice_mut(k)
+                    .iter_mut()
+                    .for_each(|x| *x *= sign);
             }
-            SplitBlock { coarse, signed_coarse, middle, signed_rest }
+            SplitBlock {
+                coarse,
+                signed_coarse,
+                middle,
+                signed_rest,
+            }
         };
         Self::Dense((0..rows).step_by(BLOCK).map(block).collect())
     }
@@ -114,7 +139,12 @@ impl SplitRows {
         columns: std::ops::Range<usize>,
         par: Par,
     ) {
-        let RidgeSums { a, low: Some(low), .. } = sums else { return };
+        let RidgeSums {
+            a, low: Some(low), ..
+        } = sums
+        else {
+            return;
+        };
         let start = columns.start;
         let blocks = match self {
             Self::Sparse => {
@@ -123,7 +153,12 @@ impl SplitRows {
                     for j in columns.clone().filter(|&j| row[j] != 0.0) {
                         let scale = DoubleWord::new(sign * row[j]);
                         let high = &mut a.col_as_slice_mut(j)[start..];
-                        long_add_scaled(high, &mut low.col_as_slice_mut(j)[start..], scale, &row[start..]);
+                        long_add_scaled(
+                            high,
+                            &mut low.col_as_slice_mut(j)[start..],
+                            scale,
+                            &row[start..],
+                        );
                     }
                 }
                 return;
@@ -139,8 +174,18 @@ impl SplitRows {
                 let right = right.as_ref().subrows(start, columns.len()).transpose();
                 multiply(out.as_mut(), accum, left, right, 1.0, par);
             };
-            product(&mut square, Accum::Replace, &block.signed_coarse, &block.coarse);
-            product(&mut cross, Accum::Replace, &block.middle, &block.signed_rest);
+            product(
+                &mut square,
+                Accum::Replace,
+                &block.signed_coarse,
+                &block.coarse,
+            );
+            product(
+                &mut cross,
+                Accum::Replace,
+                &block.middle,
+                &block.signed_rest,
+            );
             product(&mut cross, Accum::Add, &block.signed_rest, &block.middle);
             for (at, j) in columns.clone().enumerate() {
                 let added = square.col_as_slice(at).iter().zip(cross.col_as_slice(at));
@@ -173,7 +218,8 @@ impl MissingSums {
             rows.go_on()?;
             entries.clear();
             entries.extend((0..first).map(|j| (j, 1.0)));
-            row.features.each(|j, x| entries.push((first + j, x * basis.inverse_scale(j))));
+            row.features
+                .each(|j, x| entries.push((first + j, x * basis.inverse_scale(j))));
             for (at, &(j, x)) in entries.iter().enumerate() {
                 let high = self.high.col_as_slice_mut(j);
                 let low = self.low.col_as_slice_mut(j);
@@ -198,7 +244,11 @@ impl MissingSums {
         let mut has_rest = false;
         let mut all = rows.iter().peekable();
         while let Some(row) = all.next() {
-            basis.write_long(row.features, coarse.col_as_slice_mut(filled), rest.col_as_slice_mut(filled));
+            basis.write_long(
+                row.features,
+                coarse.col_as_slice_mut(filled),
+                rest.col_as_slice_mut(filled),
+            );
             filled += 1;
             if filled < BLOCK && all.peek().is_some() {
                 continue;
@@ -211,11 +261,22 @@ impl MissingSums {
             let fine = l.norm_max() > 0.0;
             if fine {
                 let middle = h + l * faer::Scale(0.5);
-                multiply(cross.as_mut(), Accum::Replace, middle.as_ref(), l.transpose(), 1.0, par);
+                multiply(
+                    cross.as_mut(),
+                    Accum::Replace,
+                    middle.as_ref(),
+                    l.transpose(),
+                    1.0,
+                    par,
+                );
             }
             for j in 0..width {
                 for i in j..width {
-                    add_exactly(&mut self.high[(i, j)], &mut self.low[(i, j)], square[(i, j)]);
+                    add_exactly(
+                        &mut self.high[(i, j)],
+                        &mut self.low[(i, j)],
+                        square[(i, j)],
+                    );
                     if fine {
                         self.low[(i, j)] += cross[(i, j)] + cross[(j, i)];
                     }
@@ -256,7 +317,12 @@ fn split(coarse: &mut Mat<f64>, rest: &mut Mat<f64>, filled: usize) {
         .collect();
     for k in 0..filled {
         let fine = rest.col_as_slice_mut(k);
-        for ((x, rounding), fine) in coarse.col_as_slice_mut(k).iter_mut().zip(&rounding).zip(fine) {
+        for ((x, rounding), fine) in coarse
+            .col_as_slice_mut(k)
+            .iter_mut()
+            .zip(&rounding)
+            .zip(fine)
+        {
             let leading = (*x + rounding) - rounding;
             *fine += *x - leading;
             *x = leading;
@@ -276,10 +342,14 @@ mod tests {
         let n = 700;
         let mut state = 9u64;
         let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
         };
-        let x: Vec<f64> = (0..n * 3).map(|at| next() + [0.0, 1e4, 1e-3][at % 3]).collect();
+        let x: Vec<f64> = (0..n * 3)
+            .map(|at| next() + [0.0, 1e4, 1e-3][at % 3])
+            .collect();
         let rows = Rows::new(Dense::new(x, 3).unwrap(), vec![0.0; n], 1).unwrap();
         let basis = Ridge::new(0.1).basis(&rows);
         let penalty = RidgePenalty::new(&basis, 0.1).values;
@@ -305,8 +375,13 @@ mod tests {
                     .plus(crate::linalg::DoubleWord::new(penalty))
                     .plus(crate::linalg::DoubleWord::new(-sums.a[(i, j)]))
                     .value();
-                let allowed = 10.0 * sums.charge * sums.spread[i] * sums.spread[j] + 1e-10 * missing.abs();
-                assert!((missing - low[(i, j)]).abs() <= allowed, "{i} {j}: {missing:e} {:e}", low[(i, j)]);
+                let allowed =
+                    10.0 * sums.charge * sums.spread[i] * sums.spread[j] + 1e-10 * missing.abs();
+                assert!(
+                    (missing - low[(i, j)]).abs() <= allowed,
+                    "{i} {j}: {missing:e} {:e}",
+                    low[(i, j)]
+                );
             }
         }
     }

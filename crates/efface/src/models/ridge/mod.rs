@@ -82,7 +82,11 @@ pub(crate) struct RidgePenalty {
 
 impl RidgePenalty {
     pub(crate) fn new(basis: &Basis, lambda: f64) -> Self {
-        Self { values: basis.penalty(lambda), lambda, intercept: basis.intercept }
+        Self {
+            values: basis.penalty(lambda),
+            lambda,
+            intercept: basis.intercept,
+        }
     }
 
     /// Whether no penalty holds this column. In large units a penalty can be below all numbers and is one nevertheless.
@@ -123,7 +127,12 @@ impl Fit for Ridge {
 
     fn bytes(&self, model: &RidgeModel) -> usize {
         let parameters = model.theta.nrows() * model.theta.ncols() * size_of::<f64>();
-        parameters + model.precomputed().iter().map(|part| part.bytes).sum::<usize>()
+        parameters
+            + model
+                .precomputed()
+                .iter()
+                .map(|part| part.bytes)
+                .sum::<usize>()
     }
 }
 
@@ -182,7 +191,13 @@ impl RidgeModel {
             RidgeBody::Dense(body) => body.precomputed(),
             RidgeBody::Wide(body) => body.precomputed(),
         };
-        parts.into_iter().map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+        parts
+            .into_iter()
+            .map(|(what, bytes)| Precomputed {
+                what: what.into(),
+                bytes,
+            })
+            .collect()
     }
 
     /// How often a bound, a leverage or a large request made it factor its sums anew.
@@ -271,9 +286,16 @@ impl RidgeModel {
     ) -> Result<Outcome<Self>> {
         let joined = new.map_or(0, |new| new.len());
         let mut outcome = if gone.is_empty() && joined == 0 {
-            Outcome { model: self.clone(), evidence: self.evidence(method, Claim::Exact) }
+            Outcome {
+                model: self.clone(),
+                evidence: self.evidence(method, Claim::Exact),
+            }
         } else {
-            let request = ChangeRequest { store: rows, gone, new };
+            let request = ChangeRequest {
+                store: rows,
+                gone,
+                new,
+            };
             match &self.body {
                 RidgeBody::Dense(body) => body.exact(self, method, request)?,
                 RidgeBody::Wide(body) => body.exact(self, method, request)?,

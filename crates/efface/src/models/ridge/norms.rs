@@ -16,21 +16,33 @@ impl DenseBody {
         par: Par,
     ) -> (f64, f64) {
         let apart = self.unsupported(more.map(|change| &change.rows));
-        let NormSearches { mut caller, mut spread, apart } = NormSearches::new(basis.width(), apart);
+        let NormSearches {
+            mut caller,
+            mut spread,
+            apart,
+        } = NormSearches::new(basis.width(), apart);
         let solve = |v: &mut Mat<f64>| *v = self.solve(v, more, par);
         // A solve for one vector waits for memory and gains nothing from threads; two of them do.
         if par.degree() > 1 {
             std::thread::scope(|scope| {
-                let beside =
-                    scope.spawn(|| while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {});
+                let beside = scope.spawn(|| {
+                    while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {}
+                });
                 while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
-                beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                beside
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             });
         } else {
             while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
             while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {}
         }
-        NormSearches { caller, spread, apart }.found(basis, lambda)
+        NormSearches {
+            caller,
+            spread,
+            apart,
+        }
+        .found(basis, lambda)
     }
 }
 
@@ -54,15 +66,26 @@ impl NormSearches {
     }
 
     /// A step of each; false when none is left.
-    pub(super) fn step(&mut self, basis: &Basis, spread: &[f64], solve: impl Fn(&mut Mat<f64>)) -> bool {
-        let more = self.caller.step(|v| caller_product(v, basis, &self.apart, &solve));
+    pub(super) fn step(
+        &mut self,
+        basis: &Basis,
+        spread: &[f64],
+        solve: impl Fn(&mut Mat<f64>),
+    ) -> bool {
+        let more = self
+            .caller
+            .step(|v| caller_product(v, basis, &self.apart, &solve));
         self.spread.step(|v| spread_product(v, spread, &solve)) | more
     }
 
     pub(super) fn found(&self, basis: &Basis, lambda: f64) -> (f64, f64) {
         let caller = self.caller.bound();
         // Without an intercept, the penalty holds every direction.
-        let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
+        let caller = if basis.intercept || lambda == 0.0 {
+            caller
+        } else {
+            caller.min(1.0 / lambda)
+        };
         (caller, self.spread.bound())
     }
 }

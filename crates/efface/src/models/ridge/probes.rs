@@ -43,7 +43,10 @@ impl ErrorProbes {
         let width = factor.width();
         let mut rng = random::seeded(width as u64 ^ 0x5eed);
         let random = Mat::from_fn(width, count, |_, _| StandardNormal.sample(&mut rng));
-        Self { vectors: factor.times(&random, par), safety }
+        Self {
+            vectors: factor.times(&random, par),
+            safety,
+        }
     }
 
     /// At least the fraction by which solves with Â miss; see [`CurvatureQuality::solver_error`].
@@ -85,8 +88,14 @@ impl ErrorProbes {
     /// The largest energy norm among vectors.
     fn energy(mut missed: Mat<f64>, factor: &Cholesky, par: Par) -> f64 {
         factor.half_solve_by(missed.as_mut(), par);
-        let largest = (0..missed.ncols()).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
-        if missed.has_nan() { f64::INFINITY } else { largest }
+        let largest = (0..missed.ncols())
+            .map(|k| column_norm(&missed, k))
+            .fold(0.0, f64::max);
+        if missed.has_nan() {
+            f64::INFINITY
+        } else {
+            largest
+        }
     }
 }
 
@@ -101,15 +110,38 @@ impl DenseBody {
         let mut solved = self.solve(&vectors, Some(change), par);
         clear(&mut solved, &apart);
         let mut missed = self.sums.times(&solved, par) - &vectors;
-        for rows in self.pending.iter().map(|waiting| &waiting.rows).chain(std::iter::once(&change.rows)) {
+        for rows in self
+            .pending
+            .iter()
+            .map(|waiting| &waiting.rows)
+            .chain(std::iter::once(&change.rows))
+        {
             let mut along = Mat::zeros(rows.signs.len(), PROBES);
-            multiply(along.as_mut(), Accum::Replace, rows.xt.as_ref().transpose(), solved.as_ref(), 1.0, par);
+            multiply(
+                along.as_mut(),
+                Accum::Replace,
+                rows.xt.as_ref().transpose(),
+                solved.as_ref(),
+                1.0,
+                par,
+            );
             apply_signs(&mut along, &rows.signs);
-            multiply(missed.as_mut(), Accum::Add, rows.xt.as_ref(), along.as_ref(), 1.0, par);
+            multiply(
+                missed.as_mut(),
+                Accum::Add,
+                rows.xt.as_ref(),
+                along.as_ref(),
+                1.0,
+                par,
+            );
         }
         clear(&mut missed, &apart);
         let again = self.solve(&missed, Some(change), par);
-        let energy = |k: usize| dot(missed.col_as_slice(k), again.col_as_slice(k)).abs().sqrt();
+        let energy = |k: usize| {
+            dot(missed.col_as_slice(k), again.col_as_slice(k))
+                .abs()
+                .sqrt()
+        };
         let largest = (0..PROBES).map(energy).fold(0.0, f64::max);
         largest.is_finite().then_some(2.0 * PROBE_SAFETY * largest)
     }

@@ -39,16 +39,22 @@ impl RidgeModel {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Option<Outcome<Self>>> {
-        let RidgeBody::Dense(body) = &self.body else { return Ok(None) };
+        let RidgeBody::Dense(body) = &self.body else {
+            return Ok(None);
+        };
         if !matches!(body.form(), Form::Factor | Form::Inverse) {
             return Ok(None);
         }
-        let Some((basis, moves)) = self.basis.rescaled(rescale) else { return Ok(None) };
+        let Some((basis, moves)) = self.basis.rescaled(rescale) else {
+            return Ok(None);
+        };
         let gathered = GatheredRows::read(&basis, self.outputs(), rows, gone, new)?;
         let threads = par(self.settings.threads);
         let mut sums = (*body.sums).clone();
         if !body.pending.is_empty() {
-            sums = body.settled(&self.frame(), &SignedRows::none(&gathered.rows)).0;
+            sums = body
+                .settled(&self.frame(), &SignedRows::none(&gathered.rows))
+                .0;
         }
         let penalty = RidgePenalty::new(&basis, self.settings.lambda);
         let mut sums = sums.moved(&moves, &self.penalty.values, &penalty.values);
@@ -59,7 +65,11 @@ impl RidgeModel {
             Err(Error::Singular { .. }) => return Ok(None),
             built => built?,
         };
-        let BuiltBody { body: mut built, theta, .. } = built;
+        let BuiltBody {
+            body: mut built,
+            theta,
+            ..
+        } = built;
         if built.ledger.relative(&frame.basis, &theta) > self.settings.tolerance {
             return Ok(None);
         }
@@ -92,7 +102,8 @@ impl RidgeSums {
         let mut lost: f64 = 0.0;
         for (j, change) in moves.iter().enumerate() {
             for output in 0..self.b.ncols() {
-                self.b[(j, output)] = change.factor * self.b[(j, output)] + change.shift * first[output];
+                self.b[(j, output)] =
+                    change.factor * self.b[(j, output)] + change.shift * first[output];
             }
             let spread = change.factor * self.spread[j] + change.shift.abs() * constant;
             if spread > 0.0 {

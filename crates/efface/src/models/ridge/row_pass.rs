@@ -93,7 +93,9 @@ impl LongSums {
             long_add_scaled(high, low, DoubleWord::new(1.0), other_high);
             other_high.fill(0.0);
             let other_low = other.low.col_as_slice_mut(output);
-            low.iter_mut().zip(other_low.iter()).for_each(|(sum, part)| *sum += part);
+            low.iter_mut()
+                .zip(other_low.iter())
+                .for_each(|(sum, part)| *sum += part);
             other_low.fill(0.0);
             self.constant[output] = self.constant[output].plus(other.constant[output]);
             other.constant[output] = DoubleWord::default();
@@ -127,19 +129,31 @@ impl RowPass<'_> {
             }
             for j in 0..self.basis.features {
                 let scale = self.basis.inverse_scale(j);
-                let sum = DoubleWord { high: sums.high[(j, output)], low: sums.low[(j, output)] };
+                let sum = DoubleWord {
+                    high: sums.high[(j, output)],
+                    low: sums.low[(j, output)],
+                };
                 let shift = constant.times(-self.basis.scaled_origin(j));
-                let entry = DoubleWord { high: sum.high * scale, low: sum.low * scale }.plus(shift);
+                let entry = DoubleWord {
+                    high: sum.high * scale,
+                    low: sum.low * scale,
+                }
+                .plus(shift);
                 let at = first + j;
                 let pull = entry.plus_product(self.penalty[at], theta.high[(at, output)]);
-                let small = theta.low.map_or(0.0, |low| self.penalty[at] * low[(at, output)]);
+                let small = theta
+                    .low
+                    .map_or(0.0, |low| self.penalty[at] * low[(at, output)]);
                 gradient[(at, output)] = pull.plus(DoubleWord::new(small)).value();
             }
         }
         if !gradient.norm_max().is_finite() {
             return Err(Error::Overflow);
         }
-        Ok(RowGradient { values: gradient, residual: sums.residual.sqrt() * (1.0 + 1e-6) })
+        Ok(RowGradient {
+            values: gradient,
+            residual: sums.residual.sqrt() * (1.0 + 1e-6),
+        })
     }
 
     /// How many rows there are.
@@ -152,7 +166,9 @@ impl RowPass<'_> {
     pub(crate) fn weight(&self) -> Result<f64> {
         let mut weight = DoubleWord::default();
         for (source, slots) in self.stretches() {
-            self.visit(source, slots, &mut |row| weight = weight.plus(DoubleWord::new(row.weight)))?;
+            self.visit(source, slots, &mut |row| {
+                weight = weight.plus(DoubleWord::new(row.weight))
+            })?;
         }
         Ok(weight.value())
     }
@@ -164,12 +180,21 @@ impl RowPass<'_> {
         let mut low = vec![0.0; self.basis.features];
         let see = &mut |row: RowView<'_>| {
             weight = weight.plus(DoubleWord::new(row.weight));
-            add_row(&mut high, &mut low, DoubleWord::new(row.weight), row.features, &mut Vec::new());
+            add_row(
+                &mut high,
+                &mut low,
+                DoubleWord::new(row.weight),
+                row.features,
+                &mut Vec::new(),
+            );
         };
         for (source, slots) in self.stretches() {
             self.visit(source, slots, see)?;
         }
-        Ok((weight.value(), high.iter().zip(&low).map(|(h, l)| h + l).collect()))
+        Ok((
+            weight.value(),
+            high.iter().zip(&low).map(|(h, l)| h + l).collect(),
+        ))
     }
 
     /// What a gradient entry may miss beyond its own last digit, as a multiple of the column's spread: products of rounding
@@ -206,7 +231,10 @@ impl RowPass<'_> {
         };
         let constant = |output: usize| {
             let word = |word: &Mat<f64>| if first == 1 { word[(0, output)] } else { 0.0 };
-            let mut sum = DoubleWord { high: word(theta.high), low: theta.low.map_or(0.0, word) };
+            let mut sum = DoubleWord {
+                high: word(theta.high),
+                low: theta.low.map_or(0.0, word),
+            };
             for j in 0..features {
                 let origin = -self.basis.scaled_origin(j);
                 sum = sum.plus_product(origin, theta.high[(first + j, output)]);
@@ -223,7 +251,11 @@ impl RowPass<'_> {
     }
 
     fn stretch(&self) -> usize {
-        if self.kept.is_sparse() { SPARSE_STRETCH } else { STRETCH }
+        if self.kept.is_sparse() {
+            SPARSE_STRETCH
+        } else {
+            STRETCH
+        }
     }
 
     fn stretches(&self) -> Vec<(&Rows, Range<usize>)> {
@@ -232,12 +264,19 @@ impl RowPass<'_> {
             .chain(self.new)
             .flat_map(|rows| {
                 let slots = rows.slot_count();
-                (0..slots).step_by(size).map(move |start| (rows, start..(start + size).min(slots)))
+                (0..slots)
+                    .step_by(size)
+                    .map(move |start| (rows, start..(start + size).min(slots)))
             })
             .collect()
     }
 
-    fn visit(&self, rows: &Rows, slots: Range<usize>, see: &mut dyn FnMut(RowView<'_>)) -> Result<()> {
+    fn visit(
+        &self,
+        rows: &Rows,
+        slots: Range<usize>,
+        see: &mut dyn FnMut(RowView<'_>),
+    ) -> Result<()> {
         rows.go_on()?;
         let old = std::ptr::eq(rows, self.kept);
         for row in rows.window(slots) {
@@ -257,7 +296,9 @@ impl RowPass<'_> {
             let mut some = LongSums::zero(self.basis.features, outputs);
             let mut buffer = Vec::new();
             for (rows, slots) in part {
-                self.visit(rows, slots.clone(), &mut |row| scorer.add(&mut some, row, targets, &mut buffer))?;
+                self.visit(rows, slots.clone(), &mut |row| {
+                    scorer.add(&mut some, row, targets, &mut buffer)
+                })?;
                 all.absorb(&mut some);
             }
             Ok(all)
@@ -266,10 +307,17 @@ impl RowPass<'_> {
             return work(&stretches);
         }
         let parts: Vec<Result<LongSums>> = std::thread::scope(|scope| {
-            let handles: Vec<_> = stretches.chunks(share).map(|part| scope.spawn(|| work(part))).collect();
+            let handles: Vec<_> = stretches
+                .chunks(share)
+                .map(|part| scope.spawn(|| work(part)))
+                .collect();
             handles
                 .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|handle| {
+                    handle
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         });
         let mut total = LongSums::zero(self.basis.features, scorer.constant.len());
@@ -283,7 +331,10 @@ impl RowPass<'_> {
 impl RowScorer {
     fn add(&self, sums: &mut LongSums, row: RowView<'_>, targets: bool, buffer: &mut Vec<f64>) {
         for output in 0..self.constant.len() {
-            let low = self.low.as_ref().map_or(&[][..], |low| low.col_as_slice(output));
+            let low = self
+                .low
+                .as_ref()
+                .map_or(&[][..], |low| low.col_as_slice(output));
             let score = row_dot(row.features, self.high.col_as_slice(output), low, buffer);
             let mut residual = score.plus(self.constant[output]);
             if targets {
@@ -293,7 +344,13 @@ impl RowScorer {
             let pull = residual.times(row.weight);
             sums.constant[output] = sums.constant[output].plus(pull);
             let high = sums.high.col_as_slice_mut(output);
-            add_row(high, sums.low.col_as_slice_mut(output), pull, row.features, buffer);
+            add_row(
+                high,
+                sums.low.col_as_slice_mut(output),
+                pull,
+                row.features,
+                buffer,
+            );
         }
     }
 }
@@ -335,7 +392,13 @@ fn row_dot(row: RowRef<'_>, high: &[f64], low: &[f64], buffer: &mut Vec<f64>) ->
 }
 
 /// `high + low += pull · x`.
-fn add_row(high: &mut [f64], low: &mut [f64], pull: DoubleWord, row: RowRef<'_>, buffer: &mut Vec<f64>) {
+fn add_row(
+    high: &mut [f64],
+    low: &mut [f64],
+    pull: DoubleWord,
+    row: RowRef<'_>,
+    buffer: &mut Vec<f64>,
+) {
     match row {
         RowRef::Dense64(x) => long_add_scaled(high, low, pull, x),
         RowRef::Dense32(x) => {
@@ -377,7 +440,11 @@ pub(crate) fn penalised_distance(
     let lost = |at: usize, value: f64| UNIT * value.abs() + hidden.charge * hidden.spread[at];
     let mut square = 0.0;
     for output in 0..gradient.ncols() {
-        let constant = if first == 1 { gradient[(0, output)] } else { 0.0 };
+        let constant = if first == 1 {
+            gradient[(0, output)]
+        } else {
+            0.0
+        };
         let lost_constant = if first == 1 { lost(0, constant) } else { 0.0 };
         let mut reduced = 0.0;
         let mut means = 0.0;
@@ -400,5 +467,9 @@ pub(crate) fn penalised_distance(
         square += part;
     }
     let distance = square.sqrt();
-    if distance.is_nan() { f64::INFINITY } else { distance }
+    if distance.is_nan() {
+        f64::INFINITY
+    } else {
+        distance
+    }
 }

@@ -59,7 +59,10 @@ impl Default for Ridge {
 impl Ridge {
     /// A ridge model of penalty `lambda`, other settings at their defaults.
     pub fn new(lambda: f64) -> Self {
-        Self { lambda, ..Self::default() }
+        Self {
+            lambda,
+            ..Self::default()
+        }
     }
 
     /// Whether to fit an unpenalised constant.
@@ -107,8 +110,11 @@ impl Ridge {
             width as f64
         } else {
             let step = rows.len().div_ceil(SAMPLE).max(1);
-            let counts: Vec<usize> =
-                rows.iter().step_by(step).map(|row| row.features.entries().len()).collect();
+            let counts: Vec<usize> = rows
+                .iter()
+                .step_by(step)
+                .map(|row| row.features.entries().len())
+                .collect();
             counts.iter().sum::<usize>() as f64 / counts.len().max(1) as f64
         };
         self.form.resolve(TableShape {
@@ -142,13 +148,24 @@ impl Ridge {
     pub(crate) fn check(&self) -> Result<()> {
         let positive = self.form == Form::Iterative;
         if !self.lambda.is_finite() || self.lambda < 0.0 || (positive && self.lambda == 0.0) {
-            let range =
-                if positive { "finite and above 0 in the iterative form" } else { "finite and 0 or more" };
-            return Err(Error::Parameter { name: "lambda", value: self.lambda.to_string(), range });
+            let range = if positive {
+                "finite and above 0 in the iterative form"
+            } else {
+                "finite and 0 or more"
+            };
+            return Err(Error::Parameter {
+                name: "lambda",
+                value: self.lambda.to_string(),
+                range,
+            });
         }
         if !self.tolerance.is_finite() || self.tolerance <= 0.0 {
             let value = self.tolerance.to_string();
-            return Err(Error::Parameter { name: "tolerance", value, range: "finite and above 0" });
+            return Err(Error::Parameter {
+                name: "tolerance",
+                value,
+                range: "finite and above 0",
+            });
         }
         for (name, value) in [
             ("threads", self.threads),
@@ -156,7 +173,11 @@ impl Ridge {
             ("max_iterations", self.max_iterations),
         ] {
             if value == 0 {
-                return Err(Error::Parameter { name, value: "0".into(), range: "at least 1" });
+                return Err(Error::Parameter {
+                    name,
+                    value: "0".into(),
+                    range: "at least 1",
+                });
             }
         }
         Ok(())

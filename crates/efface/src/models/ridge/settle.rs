@@ -27,14 +27,21 @@ impl DenseBody {
             return Ok(Settled::default());
         };
         self.fold = None;
-        let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
+        let fresh = self
+            .pending
+            .iter()
+            .any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
         let tight = tight_joint_growth(self.pending.iter().map(Arc::as_ref));
         self.ledger.waiting_growth = self.ledger.waiting_growth.min(tight);
         self.ledger.limit_growth();
         let charge_before = self.sums.charge;
         let mut anchor = (*self.ledger.anchor).clone();
-        let updated = if fresh { None } else { self.solver.updated(&all) };
+        let updated = if fresh {
+            None
+        } else {
+            self.solver.updated(&all)
+        };
         let (emptied, refactored) = match updated {
             // Nothing can fail any more, so that the sums change where they are.
             Some(updated) => {
@@ -60,13 +67,19 @@ impl DenseBody {
         let waiting_growth = self.ledger.waiting_growth;
         let growth = waiting_growth.sqrt();
         self.ledger.refactorisations += refactored as usize;
-        self.ledger.anchor = Arc::new(GradientAnchor { error: scaled_error(anchor.error, growth), ..anchor });
+        self.ledger.anchor = Arc::new(GradientAnchor {
+            error: scaled_error(anchor.error, growth),
+            ..anchor
+        });
         self.ledger.energy *= growth;
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
         self.follow_quality(frame, charged, fresh, waiting_growth);
         self.ledger.anchor = self.anchor_near(theta, par(frame.settings.threads));
-        Ok(Settled { rows: all.signs.len(), refactored })
+        Ok(Settled {
+            rows: all.signs.len(),
+            refactored,
+        })
     }
 
     /// Brings what is known of the curvature to the settled sums, which are charged with so much more rounding than before, and whose
@@ -89,7 +102,8 @@ impl DenseBody {
         };
         // The carried norms only grow; take new ones before they spoil the bound.
         if fresh || quality.carried_growth > MOST_GROWTH {
-            let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, None, par);
+            let (caller, spread) =
+                self.curvature_norms(&frame.basis, frame.settings.lambda, None, par);
             quality.caller_norm = caller;
             quality.spread_norm = spread;
             quality.carried_growth = 1.0;
@@ -100,7 +114,9 @@ impl DenseBody {
         quality.solver_error = match self.solver.factor() {
             Some(factor) => ErrorProbes::few(factor, par).solver_error(self, factor, par),
             // No factor is kept beside an inverse: an update of it rounds like a product with it.
-            None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
+            None => {
+                before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt()
+            }
         };
         if self.form() == Form::Rows {
             // What the kept vectors miss weighs as much more as A⁻¹ has grown.
@@ -115,7 +131,9 @@ impl DenseBody {
         let mut left = Vec::new();
         let mut place = 0;
         for change in &self.pending {
-            for ((&id, &root), &sign) in change.ids.iter().zip(&change.roots).zip(&change.rows.signs) {
+            for ((&id, &root), &sign) in
+                change.ids.iter().zip(&change.roots).zip(&change.rows.signs)
+            {
                 if sign < 0.0 {
                     left.push(id);
                 }
@@ -128,7 +146,10 @@ impl DenseBody {
         // A row of weight 0 has no scaled vector to keep; it is solved for when asked.
         let arrived = order
             .into_iter()
-            .filter_map(|id| last.get(&id).map(|&(place, sign, root)| (id, place, sign, root)))
+            .filter_map(|id| {
+                last.get(&id)
+                    .map(|&(place, sign, root)| (id, place, sign, root))
+            })
             .filter(|&(_, _, sign, root)| sign > 0.0 && root > 0.0)
             .map(|(id, place, _, root)| (id, place, root))
             .collect();

@@ -10,7 +10,9 @@ use super::bound::{GradientAnchor, relative_to};
 use super::build::{RidgeFrame, StoredLedger};
 use super::gathered::GatheredRows;
 use super::sums::RidgeSums;
-use super::{Basis, EnergyBound, Form, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty, WideBody};
+use super::{
+    Basis, EnergyBound, Form, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty, WideBody,
+};
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::linalg::Cholesky;
@@ -109,7 +111,9 @@ pub struct CurvatureNorms {
 
 impl CurvatureNorms {
     fn is_sound(&self) -> bool {
-        [self.caller, self.spread].iter().all(|norm| norm.is_finite() && *norm > 0.0)
+        [self.caller, self.spread]
+            .iter()
+            .all(|norm| norm.is_finite() && *norm > 0.0)
             && self.carried.is_finite()
             && self.carried >= 1.0
     }
@@ -131,16 +135,28 @@ impl SumsAccuracy {
     }
 
     fn is_sound(&self) -> bool {
-        let errors =
-            [self.charge, self.b_charge, self.sums_error, self.anchor_error, self.anchor_spread_error];
-        errors.iter().chain(&[self.target_spread, self.distance]).all(|bound| *bound >= 0.0)
+        let errors = [
+            self.charge,
+            self.b_charge,
+            self.sums_error,
+            self.anchor_error,
+            self.anchor_spread_error,
+        ];
+        errors
+            .iter()
+            .chain(&[self.target_spread, self.distance])
+            .all(|bound| *bound >= 0.0)
             && self.norms.is_none_or(|norms| norms.is_sound())
     }
 }
 
 /// The bound again from how it is stored.
 fn unbounded(stored: f64) -> f64 {
-    if stored == f64::MAX { f64::INFINITY } else { stored }
+    if stored == f64::MAX {
+        f64::INFINITY
+    } else {
+        stored
+    }
 }
 
 impl RidgeModel {
@@ -148,7 +164,10 @@ impl RidgeModel {
     pub fn to_state(&self) -> Result<RidgeState> {
         let (origin, inverse_scale) = self.basis.parts();
         let mut state = RidgeState {
-            settings: Ridge { form: self.stored_form(), ..self.settings },
+            settings: Ridge {
+                form: self.stored_form(),
+                ..self.settings
+            },
             rows: self.rows,
             outputs: self.outputs(),
             features: self.basis.features,
@@ -173,11 +192,17 @@ impl RidgeModel {
         }
         if let RidgeBody::Dense(body) = &self.body {
             if !body.pending.is_empty() {
-                return Err(Error::Damaged("changes are waiting; settle the model before storing it".into()));
+                return Err(Error::Damaged(
+                    "changes are waiting; settle the model before storing it".into(),
+                ));
             }
             state.a = lower_triangle(&body.sums.a);
             state.a_low = body.sums.low.as_ref().map_or_else(Vec::new, lower_triangle);
-            if let Some(factor) = body.solver.factor().filter(|_| Form::keeps_factor(self.basis.width())) {
+            if let Some(factor) = body
+                .solver
+                .factor()
+                .filter(|_| Form::keeps_factor(self.basis.width()))
+            {
                 state.factor = lower_triangle(factor.lower());
             }
             state.b = columns(&body.sums.b);
@@ -239,7 +264,11 @@ impl RidgeModel {
         Self::restore(state, None, Some(gone))
     }
 
-    fn restore(state: &RidgeState, rows: Option<&dyn RowStore>, gone: Option<&Rows>) -> Result<Self> {
+    fn restore(
+        state: &RidgeState,
+        rows: Option<&dyn RowStore>,
+        gone: Option<&Rows>,
+    ) -> Result<Self> {
         let form = match (state.settings.form, rows) {
             (Form::Rows, None) => Form::Factor,
             (form, _) => form,
@@ -281,11 +310,17 @@ impl RidgeModel {
             || state.gradient_low.len() != width * outputs
             || state.gradient_low.iter().any(|v| !v.is_finite())
             || state.a.iter().chain(&state.b).any(|v| !v.is_finite())
-            || state.anchor.iter().chain(&state.gradient).any(|v| !v.is_finite())
+            || state
+                .anchor
+                .iter()
+                .chain(&state.gradient)
+                .any(|v| !v.is_finite())
             || state.spread.iter().any(|s| s.is_nan() || *s < 0.0)
             || !state.accuracy.is_sound()
         {
-            return Err(damaged("its sums do not have the size of its parameters, or are not finite"));
+            return Err(damaged(
+                "its sums do not have the size of its parameters, or are not finite",
+            ));
         }
         let mut sums = RidgeSums {
             a: from_lower_triangle(&state.a, width),
@@ -314,8 +349,16 @@ impl RidgeModel {
             })
             .transpose()?;
         // What was measured of older parameters says nothing of these.
-        let distance = if left.is_some() { f64::INFINITY } else { unbounded(state.accuracy.distance) };
-        let coordinates = RidgeFrame::new(state.settings, Arc::new(basis.clone()), Arc::new(penalty.clone()));
+        let distance = if left.is_some() {
+            f64::INFINITY
+        } else {
+            unbounded(state.accuracy.distance)
+        };
+        let coordinates = RidgeFrame::new(
+            state.settings,
+            Arc::new(basis.clone()),
+            Arc::new(penalty.clone()),
+        );
         let source = || rows.map(|rows| rows.all()).transpose();
         let stored = StoredLedger {
             theta: &theta,
@@ -339,12 +382,18 @@ impl RidgeState {
     fn sound_parameters(&self) -> Result<(Basis, Mat<f64>)> {
         let damaged = |what: &str| Error::Damaged(what.to_string());
         let origin = self.origin.clone();
-        let basis =
-            Basis::from_parts(self.features, self.settings.intercept, origin, self.inverse_scale.clone())
-                .ok_or_else(|| damaged("its coordinates make no sense"))?;
+        let basis = Basis::from_parts(
+            self.features,
+            self.settings.intercept,
+            origin,
+            self.inverse_scale.clone(),
+        )
+        .ok_or_else(|| damaged("its coordinates make no sense"))?;
         let width = basis.width();
         if self.outputs == 0 || Some(self.theta.len()) != width.checked_mul(self.outputs) {
-            return Err(damaged("its parameters do not have the size of its coordinates"));
+            return Err(damaged(
+                "its parameters do not have the size of its coordinates",
+            ));
         }
         if self.theta.iter().any(|v| !v.is_finite()) {
             return Err(damaged("a parameter is not finite"));
@@ -361,8 +410,25 @@ impl RidgeState {
 
     /// The form in which models are stored.
     pub fn into_model_state(self) -> Result<ModelState> {
-        let Self { settings, rows, outputs, features, accuracy, at_optimum, refactorisations, .. } = self;
-        let head = RidgeHead { settings, rows, outputs, features, accuracy, at_optimum, refactorisations };
+        let Self {
+            settings,
+            rows,
+            outputs,
+            features,
+            accuracy,
+            at_optimum,
+            refactorisations,
+            ..
+        } = self;
+        let head = RidgeHead {
+            settings,
+            rows,
+            outputs,
+            features,
+            accuracy,
+            at_optimum,
+            refactorisations,
+        };
         let mut state = ModelState::new(Family::Ridge, &head)?;
         for (name, values) in [
             ("theta", self.theta),
@@ -385,8 +451,15 @@ impl RidgeState {
 
     /// The arrays of a stored ridge model. An array that is not there is empty, as those are that scores do without.
     pub fn from_model_state(mut state: ModelState) -> Result<Self> {
-        let RidgeHead { settings, rows, outputs, features, accuracy, at_optimum, refactorisations } =
-            state.head()?;
+        let RidgeHead {
+            settings,
+            rows,
+            outputs,
+            features,
+            accuracy,
+            at_optimum,
+            refactorisations,
+        } = state.head()?;
         let mut numbers = |name: &str| state.take_numbers(name).unwrap_or_default();
         Ok(Self {
             settings,
@@ -415,7 +488,10 @@ impl RidgeState {
     /// length of the head does not change.
     pub fn head_with_optimum(head: &[u8], at_optimum: bool) -> Result<Vec<u8>> {
         let stored: RidgeHead = crate::state::read_document(head)?;
-        crate::state::write_document(&RidgeHead { at_optimum, ..stored })
+        crate::state::write_document(&RidgeHead {
+            at_optimum,
+            ..stored
+        })
     }
 
     /// The same state with its sums made anew from the rows, in the same coordinates, O(nd²): what a check compares the
@@ -478,5 +554,8 @@ fn triangle_alone(values: &[f64], width: usize) -> Mat<f64> {
 }
 
 fn columns(a: &Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|j| a.col_as_slice(j)).copied().collect()
+    (0..a.ncols())
+        .flat_map(|j| a.col_as_slice(j))
+        .copied()
+        .collect()
 }

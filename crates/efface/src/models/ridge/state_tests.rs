@@ -15,7 +15,11 @@ const WIDTH: usize = 6;
 fn rows() -> Rows {
     let value = |i: usize| {
         let own = i % WIDTH == WIDTH - 1 && i / WIDTH != 3;
-        if own { 0.0 } else { ((i * 7919 + 13) % 101) as f64 / 50.0 - 1.0 }
+        if own {
+            0.0
+        } else {
+            ((i * 7919 + 13) % 101) as f64 / 50.0 - 1.0
+        }
     };
     let x: Vec<f64> = (0..40 * WIDTH).map(value).collect();
     let y: Vec<f64> = (0..40).map(|i| ((i * 31) % 17) as f64).collect();
@@ -45,7 +49,10 @@ fn stored(model: &RidgeModel) -> RidgeState {
 fn a_stored_factor_and_its_norms_come_back_as_they_were() {
     let rows = rows();
     let model = Ridge::new(1.0).fit(&rows).unwrap();
-    let mut model = Exact.forget(&model, &rows, &[5, 9, 14].map(RowId)).unwrap().model;
+    let mut model = Exact
+        .forget(&model, &rows, &[5, 9, 14].map(RowId))
+        .unwrap()
+        .model;
     model.settle().unwrap();
     let state = stored(&model);
     let again = RidgeModel::from_state(&state).unwrap();
@@ -70,15 +77,26 @@ fn a_factor_of_other_sums_is_not_believed() {
         state.factor[if wrong < 0.0 { 0 } else { at }] = wrong;
         let again = RidgeModel::from_state(&state).unwrap();
         assert_eq!(lower_triangle(factor(&again)), lower_triangle(&fresh));
-        assert_eq!(again.evidence_at_optimum().bound, model.evidence_at_optimum().bound);
+        assert_eq!(
+            again.evidence_at_optimum().bound,
+            model.evidence_at_optimum().bound
+        );
     }
     let mut short = right.clone();
     short.factor.pop();
-    assert!(matches!(RidgeModel::from_state(&short), Err(Error::Damaged(_))));
+    assert!(matches!(
+        RidgeModel::from_state(&short),
+        Err(Error::Damaged(_))
+    ));
     let mut senseless = right;
-    senseless.accuracy.norms =
-        senseless.accuracy.norms.map(|norms| super::CurvatureNorms { caller: -1.0, ..norms });
-    assert!(matches!(RidgeModel::from_state(&senseless), Err(Error::Damaged(_))));
+    senseless.accuracy.norms = senseless.accuracy.norms.map(|norms| super::CurvatureNorms {
+        caller: -1.0,
+        ..norms
+    });
+    assert!(matches!(
+        RidgeModel::from_state(&senseless),
+        Err(Error::Damaged(_))
+    ));
 }
 
 #[test]
@@ -90,7 +108,10 @@ fn a_factor_tells_nothing_of_a_column_that_left() {
     let lower = factor(&model);
     let last = lower.ncols() - 1;
     assert!((0..last).all(|j| lower[(last, j)] == 0.0));
-    assert_eq!(lower[(last, last)], body(&model).sums.a[(last, last)].sqrt());
+    assert_eq!(
+        lower[(last, last)],
+        body(&model).sums.a[(last, last)].sqrt()
+    );
 }
 
 /// The bounds rest on what the largest sums ever were. With more digits than these, whoever has the rows that are left could subtract, and
@@ -107,10 +128,17 @@ fn what_bounds_remember_does_not_tell_the_row_that_left() {
     let never = Ridge::new(1.0).as_given(true).fit(&left).unwrap();
     let [kept, fresh] = [&after, &never].map(|model| model.to_state().unwrap());
     let targets = [kept.accuracy.target_spread, fresh.accuracy.target_spread];
-    let pairs = kept.spread.iter().copied().zip(fresh.spread.iter().copied());
+    let pairs = kept
+        .spread
+        .iter()
+        .copied()
+        .zip(fresh.spread.iter().copied());
     for (kept, fresh) in pairs.chain([targets.into()]) {
         // The same step of a coarse scale, or the next.
         let steps = 16.0 * (kept / fresh).log2();
-        assert!(steps.abs() < 1e-9 || (steps - 1.0).abs() < 1e-9, "{kept} {fresh}");
+        assert!(
+            steps.abs() < 1e-9 || (steps - 1.0).abs() < 1e-9,
+            "{kept} {fresh}"
+        );
     }
 }

@@ -9,7 +9,8 @@ use faer::{Accum, Mat, MatRef, Par};
 
 use super::long_sums::SplitRows;
 use crate::linalg::{
-    DoubleWord, SHARED_COLUMNS, UNIT, by_stretches, coarse, dot, long_dot, multiply, norm, symmetric_product,
+    DoubleWord, SHARED_COLUMNS, UNIT, by_stretches, coarse, dot, long_dot, multiply, norm,
+    symmetric_product,
 };
 
 #[derive(Debug, Clone)]
@@ -66,7 +67,10 @@ impl GrowingSums {
         let width = before.a.nrows();
         let mut after = RidgeSums {
             a: Mat::with_capacity(width, width),
-            low: before.low.as_ref().map(|_| Mat::with_capacity(width, width)),
+            low: before
+                .low
+                .as_ref()
+                .map(|_| Mat::with_capacity(width, width)),
             b: before.b.clone(),
             support: before.support.clone(),
             spread: before.spread.clone(),
@@ -74,7 +78,12 @@ impl GrowingSums {
         };
         let emptied = after.apply_to_vectors(change, par);
         let split = after.low.is_some().then(|| SplitRows::new(change));
-        Self { after, signed: change.signed(), split, emptied }
+        Self {
+            after,
+            signed: change.signed(),
+            split,
+            emptied,
+        }
     }
 
     /// Makes the next columns of A. Returns them from the diagonal of the first of them down.
@@ -86,7 +95,12 @@ impl GrowingSums {
         columns: std::ops::Range<usize>,
         par: Par,
     ) -> MatRef<'_, f64> {
-        let Self { after, signed, split, emptied } = self;
+        let Self {
+            after,
+            signed,
+            split,
+            emptied,
+        } = self;
         let start = columns.start;
         let width = before.a.nrows();
         let lines = width - start;
@@ -95,7 +109,10 @@ impl GrowingSums {
         for (before, after) in std::iter::once((&before.a, &mut after.a)).chain(second_words) {
             after.resize_with(width, columns.end, |_, _| 0.0);
             let from = before.as_ref().submatrix(start, start, lines, own);
-            after.as_mut().submatrix_mut(start, start, lines, own).copy_from(from);
+            after
+                .as_mut()
+                .submatrix_mut(start, start, lines, own)
+                .copy_from(from);
         }
         match split {
             Some(split) => split.add_to(after, change, columns.clone(), par),
@@ -123,7 +140,10 @@ impl GrowingSums {
 
     /// Finds out what follows from A, once all of its columns are made.
     pub(crate) fn complete(&mut self, change: &SignedRows) {
-        self.after.note_change(change, self.split.as_ref().map_or(1.0, SplitRows::rounding_share));
+        self.after.note_change(
+            change,
+            self.split.as_ref().map_or(1.0, SplitRows::rounding_share),
+        );
     }
 
     /// The sums with the change in them, and the columns that no row has any more.
@@ -143,7 +163,10 @@ pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
 impl RidgeSums {
     /// The sums of nothing, without a penalty.
     pub(crate) fn zero(width: usize, outputs: usize) -> Self {
-        Self { a: Mat::zeros(width, width), ..Self::without_matrix(width, outputs) }
+        Self {
+            a: Mat::zeros(width, width),
+            ..Self::without_matrix(width, outputs)
+        }
     }
 
     /// The same, and A is still to come.
@@ -175,7 +198,14 @@ impl RidgeSums {
             }
         } else {
             let signed = change.signed();
-            multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
+            multiply(
+                self.a.as_mut(),
+                Accum::Add,
+                signed.as_ref(),
+                change.xt.as_ref().transpose(),
+                1.0,
+                par,
+            );
         }
         for &j in &emptied {
             for matrix in std::iter::once(&mut self.a).chain(&mut self.low) {
@@ -192,7 +222,14 @@ impl RidgeSums {
 
     /// The part of [`apply`](Self::apply) that is not about A: b and the counts. Returns the columns that no row has any more.
     fn apply_to_vectors(&mut self, change: &SignedRows, par: Par) -> Vec<usize> {
-        multiply(self.b.as_mut(), Accum::Add, change.signed().as_ref(), change.y.as_ref(), 1.0, par);
+        multiply(
+            self.b.as_mut(),
+            Accum::Add,
+            change.signed().as_ref(),
+            change.y.as_ref(),
+            1.0,
+            par,
+        );
         self.b_charge += UNIT * (change.signs.len() as f64 + 4.0);
         if change.signs.iter().any(|sign| *sign > 0.0) {
             self.target_spread = self.target_spread.hypot(coarse(norm(&change.y)));
@@ -226,10 +263,18 @@ impl RidgeSums {
         self.note();
         let mut squares = vec![0.0; self.spread.len()];
         for k in 0..change.signs.len() {
-            squares.iter_mut().zip(change.xt.col_as_slice(k)).for_each(|(sum, x)| *sum += x * x);
+            squares
+                .iter_mut()
+                .zip(change.xt.col_as_slice(k))
+                .for_each(|(sum, x)| *sum += x * x);
         }
-        let share = squares.iter().zip(&self.spread).filter(|(_, spread)| **spread > 0.0);
-        let share = share.map(|(square, spread)| square / (spread * spread)).fold(0.0, f64::max);
+        let share = squares
+            .iter()
+            .zip(&self.spread)
+            .filter(|(_, spread)| **spread > 0.0);
+        let share = share
+            .map(|(square, spread)| square / (spread * spread))
+            .fold(0.0, f64::max);
         let terms = (change.signs.len() as f64 + 4.0) * share;
         // A matrix product adds its sum in one piece, or in as many as the rows of the change have stretches.
         let added = 2.0 + change.signs.len() as f64 / 128.0;
@@ -261,11 +306,16 @@ impl RidgeSums {
         &self,
         changes: impl Iterator<Item = &'a SignedRows> + Clone,
     ) -> Vec<usize> {
-        let gone: u64 = changes.clone().map(|change| change.signs.len() as u64).sum();
+        let gone: u64 = changes
+            .clone()
+            .map(|change| change.signs.len() as u64)
+            .sum();
         if self.scarcest > gone {
             return Vec::new();
         }
-        let scarce: Vec<usize> = (0..self.support.len()).filter(|&j| self.support[j] <= gone).collect();
+        let scarce: Vec<usize> = (0..self.support.len())
+            .filter(|&j| self.support[j] <= gone)
+            .collect();
         let mut left: Vec<i64> = self.support.iter().map(|&rows| rows as i64).collect();
         for change in changes {
             for (k, sign) in change.signs.iter().enumerate() {
@@ -290,7 +340,10 @@ impl RidgeSums {
             }
             all.a += &part.a;
             all.b += &part.b;
-            all.support.iter_mut().zip(&part.support).for_each(|(sum, count)| *sum += count);
+            all.support
+                .iter_mut()
+                .zip(&part.support)
+                .for_each(|(sum, count)| *sum += count);
             all.target_spread = all.target_spread.hypot(part.target_spread);
             all.charge = all.charge.max(part.charge);
             all.b_charge = all.b_charge.max(part.b_charge);
@@ -314,7 +367,14 @@ impl RidgeSums {
     pub(crate) fn times(&self, v: &Mat<f64>, par: Par) -> Mat<f64> {
         let mut product = symmetric_product(&self.a, v, par);
         if let Some(low) = &self.low {
-            multiply(product.as_mut(), Accum::Add, low.as_ref(), v.as_ref(), 1.0, par);
+            multiply(
+                product.as_mut(),
+                Accum::Add,
+                low.as_ref(),
+                v.as_ref(),
+                1.0,
+                par,
+            );
         }
         product
     }
@@ -339,11 +399,16 @@ impl RidgeSums {
                     None => product,
                 }
             };
-            let products =
-                by_stretches(v.len(), SHARED_COLUMNS, par, |columns| columns.map(entry).collect::<Vec<_>>());
+            let products = by_stretches(v.len(), SHARED_COLUMNS, par, |columns| {
+                columns.map(entry).collect::<Vec<_>>()
+            });
             for (j, product) in products.into_iter().flatten().enumerate() {
                 along += v[j] * product.high;
-                let sum = DoubleWord { high: high[(j, output)], low: low[(j, output)] }.plus(product);
+                let sum = DoubleWord {
+                    high: high[(j, output)],
+                    low: low[(j, output)],
+                }
+                .plus(product);
                 high[(j, output)] = sum.high;
                 low[(j, output)] = sum.low;
             }
@@ -352,8 +417,14 @@ impl RidgeSums {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let low = self.low.as_ref().map_or(0, |low| low.nrows() * low.ncols() * 8);
-        low + (self.a.nrows() * self.a.ncols() + self.b.nrows() * self.b.ncols() + self.support.len()) * 8
+        let low = self
+            .low
+            .as_ref()
+            .map_or(0, |low| low.nrows() * low.ncols() * 8);
+        low + (self.a.nrows() * self.a.ncols()
+            + self.b.nrows() * self.b.ncols()
+            + self.support.len())
+            * 8
     }
 }
 
@@ -410,7 +481,9 @@ mod tests {
     fn numbers(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed;
         move || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
         }
     }
@@ -420,16 +493,40 @@ mod tests {
         let mut next = numbers((width + rows) as u64);
         let x = Mat::from_fn(width, 90, |i, _| next() + if i == 2 { 3.0 } else { 0.0 });
         let mut sums = RidgeSums::zero(width, 1);
-        multiply(sums.a.as_mut(), Accum::Add, x.as_ref(), x.as_ref().transpose(), 1.0, Par::Seq);
+        multiply(
+            sums.a.as_mut(),
+            Accum::Add,
+            x.as_ref(),
+            x.as_ref().transpose(),
+            1.0,
+            Par::Seq,
+        );
         sums.support = vec![2 * rows as u64; width];
         // The change takes the last row that has column 1.
         sums.support[1] = (rows - 3) as u64;
         sums.low = low.then(|| Mat::zeros(width, width));
         sums.note();
-        let xt = Mat::from_fn(width, rows, |j, k| if j == 1 && k + 3 >= rows { 0.0 } else { next() * size });
-        let signs: Vec<f64> = (0..rows).map(|k| if k + 3 < rows { -1.0 } else { 1.0 }).collect();
+        let xt = Mat::from_fn(width, rows, |j, k| {
+            if j == 1 && k + 3 >= rows {
+                0.0
+            } else {
+                next() * size
+            }
+        });
+        let signs: Vec<f64> = (0..rows)
+            .map(|k| if k + 3 < rows { -1.0 } else { 1.0 })
+            .collect();
         let y = Mat::from_fn(rows, 1, |_, _| next());
-        (sums, SignedRows { xt, y, signs, places: None, rounding: 0.0 })
+        (
+            sums,
+            SignedRows {
+                xt,
+                y,
+                signs,
+                places: None,
+                rounding: 0.0,
+            },
+        )
     }
 
     #[test]
@@ -441,7 +538,13 @@ mod tests {
             assert_eq!(whole.apply(&change, &penalty, Par::Seq), [1]);
             let mut growing = GrowingSums::new(&before, &change, Par::Seq);
             for start in (0..37).step_by(5) {
-                growing.advance(&before, &change, &penalty, start..(start + 5).min(37), Par::Seq);
+                growing.advance(
+                    &before,
+                    &change,
+                    &penalty,
+                    start..(start + 5).min(37),
+                    Par::Seq,
+                );
             }
             growing.complete(&change);
             let (pieces, emptied) = growing.into_parts();
@@ -473,7 +576,8 @@ mod tests {
                             exact = exact.plus_product(sign * change.xt[(i, k)], change.xt[(j, k)]);
                         }
                         let off = exact.plus(DoubleWord::new(-after.a[(i, j)])).value().abs();
-                        let allowed = (after.charge - before.charge) * after.spread[i] * after.spread[j];
+                        let allowed =
+                            (after.charge - before.charge) * after.spread[i] * after.spread[j];
                         assert!(off <= allowed, "{width} {rows} {size}: {off:e} {allowed:e}");
                     }
                 }

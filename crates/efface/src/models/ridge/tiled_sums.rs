@@ -50,12 +50,22 @@ impl TiledSums {
         for column in (0..width).step_by(TILE) {
             for line in (column..width).step_by(TILE) {
                 let size = (TILE.min(width - line), TILE.min(width - column));
-                tiles.push(SumTile { line, column, size, values: None });
+                tiles.push(SumTile {
+                    line,
+                    column,
+                    size,
+                    values: None,
+                });
             }
         }
         // Tiles on the diagonal are half the work: they come last.
         tiles.sort_by_key(|tile| tile.line == tile.column);
-        Self { width, tiles, written: (vec![0.0; width * block], 0), next: vec![0.0; width * block] }
+        Self {
+            width,
+            tiles,
+            written: (vec![0.0; width * block], 0),
+            next: vec![0.0; width * block],
+        }
     }
 
     /// Writes a block of rows, and multiplies the one before it. Returns what the parts of the block give.
@@ -70,13 +80,20 @@ impl TiledSums {
         let writes = parts.map(|(part, (places, rows))| BlockWork::Write(part, places, rows));
         let (x, filled) = &self.written;
         let xt = MatRef::from_column_major_slice(&x[..self.width * filled], self.width, *filled);
-        let products = self.tiles.iter_mut().filter(|_| xt.ncols() > 0).map(BlockWork::Product);
+        let products = self
+            .tiles
+            .iter_mut()
+            .filter(|_| xt.ncols() > 0)
+            .map(BlockWork::Product);
         let found = Mutex::new(Vec::new());
         share_work(products.chain(writes).collect(), par, |work| match work {
             BlockWork::Product(tile) => tile.add(xt),
             BlockWork::Write(part, places, rows) => {
                 let made = write(places, rows);
-                found.lock().unwrap_or_else(PoisonError::into_inner).push((part, made));
+                found
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((part, made));
             }
         });
         std::mem::swap(&mut self.written.0, &mut self.next);
@@ -97,30 +114,46 @@ impl TiledSums {
     pub(super) fn finish(mut self, mut a: MatMut<'_, f64>, par: Par) {
         self.add_block(&[], par, &|_, _| ());
         let tiles = &self.tiles;
-        share_work(column_groups(a.as_mut(), TILE), par, |(first, mut group)| {
-            for tile in tiles {
-                let Some(values) = &tile.values else { continue };
-                if tile.column == first {
-                    let mut place = group.as_mut().subrows_mut(tile.line, tile.size.0);
-                    place.copy_from(values);
-                    if tile.line == first {
-                        crate::linalg::mirror_lower(place);
+        share_work(
+            column_groups(a.as_mut(), TILE),
+            par,
+            |(first, mut group)| {
+                for tile in tiles {
+                    let Some(values) = &tile.values else { continue };
+                    if tile.column == first {
+                        let mut place = group.as_mut().subrows_mut(tile.line, tile.size.0);
+                        place.copy_from(values);
+                        if tile.line == first {
+                            crate::linalg::mirror_lower(place);
+                        }
+                    } else if tile.line == first {
+                        copy_transposed(
+                            group.as_mut().subrows_mut(tile.column, tile.size.1),
+                            values.as_ref(),
+                        );
                     }
-                } else if tile.line == first {
-                    copy_transposed(group.as_mut().subrows_mut(tile.column, tile.size.1), values.as_ref());
                 }
-            }
-        });
+            },
+        );
     }
 }
 
 impl SumTile {
     fn add(&mut self, xt: MatRef<'_, f64>) {
         let (lines, columns) = self.size;
-        let values = self.values.get_or_insert_with(|| Mat::zeros(lines, columns));
+        let values = self
+            .values
+            .get_or_insert_with(|| Mat::zeros(lines, columns));
         let own = xt.subrows(self.line, lines);
         if self.line == self.column {
-            multiply_lower(values.as_mut(), Accum::Add, own, own.transpose(), 1.0, Par::Seq);
+            multiply_lower(
+                values.as_mut(),
+                Accum::Add,
+                own,
+                own.transpose(),
+                1.0,
+                Par::Seq,
+            );
         } else {
             let other = xt.subrows(self.column, columns).transpose();
             multiply(values.as_mut(), Accum::Add, own, other, 1.0, Par::Seq);
@@ -137,14 +170,21 @@ mod tests {
     #[test]
     fn tiles_make_the_sums_that_one_thread_makes() {
         let (width, count) = (1030, 2300);
-        let entry = |i: usize| if i % 7 == 3 { 0.0 } else { ((i * 31 + 5) as f64 * 0.37).sin() };
+        let entry = |i: usize| {
+            if i % 7 == 3 {
+                0.0
+            } else {
+                ((i * 31 + 5) as f64 * 0.37).sin()
+            }
+        };
         for outputs in [1, 6] {
             let x: Vec<f64> = (0..width * count).map(entry).collect();
             let y: Vec<f64> = (0..count * outputs).map(|i| entry(i + 2)).collect();
             let rows = Rows::new(Dense::new(x, width).unwrap(), y, outputs).unwrap();
             let basis = Ridge::default().basis(&rows);
             let penalty = vec![0.5; basis.width()];
-            let gather = |threads| UnfactoredSums::gather(&rows, &basis, &penalty, par(threads)).unwrap();
+            let gather =
+                |threads| UnfactoredSums::gather(&rows, &basis, &penalty, par(threads)).unwrap();
             let one = gather(1).sums;
             let several = gather(3);
             assert_eq!(several.room.map(|room| room.nrows()), Some(basis.width()));
@@ -153,7 +193,10 @@ mod tests {
             assert!((&one.b - &tiled.b).norm_max() < 1e-12 * norm(&one.b));
             assert_eq!(tiled.a, tiled.a.transpose().to_owned());
             assert_eq!(one.support, tiled.support);
-            assert_eq!((one.charge, one.target_spread), (tiled.charge, tiled.target_spread));
+            assert_eq!(
+                (one.charge, one.target_spread),
+                (tiled.charge, tiled.target_spread)
+            );
             // Which thread did what leaves no trace.
             let again = gather(3).sums;
             assert_eq!((again.a, again.b), (tiled.a, tiled.b));
@@ -167,10 +210,23 @@ mod tests {
         let x: Vec<f64> = (0..width * count).map(entry).collect();
         let y: Vec<f64> = (0..count).map(|i| entry(i + 2)).collect();
         let rows = Rows::new(Dense::new(x, width).unwrap(), y, 1).unwrap();
-        let fit = |threads| Ridge::new(1.0).form(Form::Factor).threads(threads).fit(&rows).unwrap();
+        let fit = |threads| {
+            Ridge::new(1.0)
+                .form(Form::Factor)
+                .threads(threads)
+                .fit(&rows)
+                .unwrap()
+        };
         let (one, several) = (fit(1), fit(4));
-        let bounds = [one.evidence("fit", Claim::Exact), several.evidence("fit", Claim::Exact)];
-        assert!(bounds.iter().all(|evidence| evidence.relative_bound <= 1e-9));
+        let bounds = [
+            one.evidence("fit", Claim::Exact),
+            several.evidence("fit", Claim::Exact),
+        ];
+        assert!(
+            bounds
+                .iter()
+                .all(|evidence| evidence.relative_bound <= 1e-9)
+        );
         let apart = one.basis.caller_norm(&(&one.theta - &several.theta));
         assert!(apart <= (bounds[0].bound + bounds[1].bound), "{apart:e}");
     }

@@ -37,7 +37,12 @@ impl RidgeChange {
         let rows = self.met.line_sums.len();
         let due = rows - self.met.found_at >= (rows / 16).max(4);
         if due && self.rows.signs.len() <= FEW_ROWS {
-            let found = hat_norm(pending.iter().map(Arc::as_ref).chain(std::iter::once(&*self)));
+            let found = hat_norm(
+                pending
+                    .iter()
+                    .map(Arc::as_ref)
+                    .chain(std::iter::once(&*self)),
+            );
             self.met.hat_norm = self.met.hat_norm.min(found);
             self.met.found_at = rows;
         }
@@ -56,7 +61,12 @@ impl RidgeChange {
             scaled.as_mut().subrows_mut(at, k).copy_from(&part);
             at += k;
         }
-        self.met = WaitingChanges { pending: before, along, scaled }.meet(&self.core, &self.rows.signs);
+        self.met = WaitingChanges {
+            pending: before,
+            along,
+            scaled,
+        }
+        .meet(&self.core, &self.rows.signs);
     }
 
     /// The entry of X̂Ẑᵀ, of which the core has S + X̂Ẑᵀ.
@@ -82,8 +92,11 @@ impl<'a> WaitingChanges<'a> {
         par: Par,
     ) -> Self {
         let waiting = pending.iter().map(|change| change.rows.signs.len()).sum();
-        let mut met =
-            Self { pending, along: Mat::zeros(waiting, xt.ncols()), scaled: Mat::zeros(waiting, xt.ncols()) };
+        let mut met = Self {
+            pending,
+            along: Mat::zeros(waiting, xt.ncols()),
+            scaled: Mat::zeros(waiting, xt.ncols()),
+        };
         let mut at = 0;
         for change in pending {
             let k = change.rows.signs.len();
@@ -152,7 +165,8 @@ impl<'a> WaitingChanges<'a> {
                 at += other.rows.signs.len();
             }
             for j in 0..own {
-                let entry = RidgeChange::hat(core, signs, k, j) + dot(self.along.col_as_slice(j), scaled);
+                let entry =
+                    RidgeChange::hat(core, signs, k, j) + dot(self.along.col_as_slice(j), scaled);
                 joint_hat[(k, waiting + j)] = entry;
                 if leaves && signs[j] < 0.0 {
                     line_sums[waiting + k] += entry.abs();
@@ -168,7 +182,13 @@ impl<'a> WaitingChanges<'a> {
         }
         let found_at = last.map_or(0, |last| last.found_at);
         hat_norm = line_sums.iter().copied().fold(0.0, f64::max).min(hat_norm);
-        MetChanges { along: self.along.clone(), joint_hat, line_sums, hat_norm, found_at }
+        MetChanges {
+            along: self.along.clone(),
+            joint_hat,
+            line_sums,
+            hat_norm,
+            found_at,
+        }
     }
 }
 
@@ -181,8 +201,12 @@ pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
 }
 
 /// The same from all of H as it is. O(k²) for k rows that wait.
-pub(crate) fn tight_joint_growth<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
-    let Some(last) = changes.clone().last() else { return 1.0 };
+pub(crate) fn tight_joint_growth<'a>(
+    changes: impl Iterator<Item = &'a RidgeChange> + Clone,
+) -> f64 {
+    let Some(last) = changes.clone().last() else {
+        return 1.0;
+    };
     if last.met.found_at == last.met.line_sums.len() {
         return joint_growth(last);
     }
@@ -194,7 +218,10 @@ const FEW_WAITING: usize = 128;
 
 /// At least ‖H‖, which counts that rows point in different directions: of few rows by ‖H¹⁶‖^(1/16), of more by Lanczos steps.
 fn hat_norm<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
-    let signs: Vec<f64> = changes.clone().flat_map(|change| change.rows.signs.iter().copied()).collect();
+    let signs: Vec<f64> = changes
+        .clone()
+        .flat_map(|change| change.rows.signs.iter().copied())
+        .collect();
     let rows = signs.len();
     let mut hat = Mat::zeros(rows, rows);
     let mut before = 0;
@@ -212,12 +239,26 @@ fn hat_norm<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
         let joining: Vec<usize> = (0..rows).filter(|&k| signs[k] > 0.0).collect();
         return close_operator_norm(rows, &joining, rows as u64, |v| {
             let unit = v.clone();
-            multiply(v.as_mut(), Accum::Replace, hat.as_ref(), unit.as_ref(), 1.0, Par::Seq);
+            multiply(
+                v.as_mut(),
+                Accum::Replace,
+                hat.as_ref(),
+                unit.as_ref(),
+                1.0,
+                Par::Seq,
+            );
         });
     }
     let mut square = Mat::zeros(rows, rows);
     for _ in 0..4 {
-        multiply(square.as_mut(), Accum::Replace, hat.as_ref(), hat.as_ref(), 1.0, Par::Seq);
+        multiply(
+            square.as_mut(),
+            Accum::Replace,
+            hat.as_ref(),
+            hat.as_ref(),
+            1.0,
+            Par::Seq,
+        );
         std::mem::swap(&mut hat, &mut square);
     }
     largest_column_sum(&hat).powf(1.0 / 16.0)
@@ -225,5 +266,9 @@ fn hat_norm<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
 
 fn growth_of(norm: f64) -> f64 {
     let norm = norm * (1.0 + 1e-9);
-    if norm <= LARGEST_HAT { 1.0 / (1.0 - norm) } else { f64::INFINITY }
+    if norm <= LARGEST_HAT {
+        1.0 / (1.0 - norm)
+    } else {
+        f64::INFINITY
+    }
 }

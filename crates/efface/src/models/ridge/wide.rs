@@ -15,12 +15,15 @@ use faer::Mat;
 
 use super::bound::relative_to;
 use super::dense::ChangeRequest;
-use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
+use super::row_pass::{
+    HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance,
+};
 use super::{Basis, EnergyBound, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::linalg::{
-    CgSettings, DoubleWord, UNIT, add_scaled, by_diagonal, column_norm, conjugate_gradients, dot, norm,
+    CgSettings, DoubleWord, UNIT, add_scaled, by_diagonal, column_norm, conjugate_gradients, dot,
+    norm,
 };
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
@@ -79,7 +82,10 @@ impl<'a> RowOperator<'a> {
     ) -> Result<Self> {
         let gone: HashSet<RowId> = gone.iter().copied().collect();
         let rows = rows.all()?;
-        let places = rows.iter().enumerate().filter(|(_, row)| gone.contains(&row.id));
+        let places = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| gone.contains(&row.id));
         let gone_at = places.map(|(at, _)| at).collect();
         Ok(Self {
             rows,
@@ -96,7 +102,9 @@ impl<'a> RowOperator<'a> {
     fn retained(&self) -> impl Iterator<Item = RowView<'_>> {
         // Places are looked up instead of ids: a pass would hash as many ids as there are rows.
         let old = self.rows.iter().enumerate();
-        let old = old.filter(|(at, _)| self.gone_at.binary_search(at).is_err()).map(|(_, row)| row);
+        let old = old
+            .filter(|(at, _)| self.gone_at.binary_search(at).is_err())
+            .map(|(_, row)| row);
         old.chain(self.new.into_iter().flat_map(|new| new.iter()))
     }
 
@@ -119,8 +127,12 @@ impl<'a> RowOperator<'a> {
     fn apply(&self, v: &[f64], out: &mut [f64]) {
         let first = self.basis.intercept as usize;
         let features = self.basis.features;
-        let scaled: Vec<f64> = (0..features).map(|j| v[first + j] * self.basis.inverse_scale(j)).collect();
-        let shift: f64 = (0..features).map(|j| v[first + j] * self.basis.scaled_origin(j)).sum();
+        let scaled: Vec<f64> = (0..features)
+            .map(|j| v[first + j] * self.basis.inverse_scale(j))
+            .collect();
+        let shift: f64 = (0..features)
+            .map(|j| v[first + j] * self.basis.scaled_origin(j))
+            .sum();
         let constant = if first == 1 { v[0] - shift } else { 0.0 };
         let mut sums = vec![0.0; features];
         let mut total = 0.0;
@@ -136,7 +148,8 @@ impl<'a> RowOperator<'a> {
             out[0] = total;
         }
         for j in 0..features {
-            let centred = sums[j] * self.basis.inverse_scale(j) - total * self.basis.scaled_origin(j);
+            let centred =
+                sums[j] * self.basis.inverse_scale(j) - total * self.basis.scaled_origin(j);
             out[first + j] = centred + v[first + j] * self.penalty[first + j];
         }
     }
@@ -157,17 +170,26 @@ impl<'a> RowOperator<'a> {
         }
         for (j, present) in present.iter().enumerate() {
             // Rows that a sparse column does not mention are at zero, which may be far from its origin.
-            diagonal[first + j] += (weight - present).max(0.0) * self.basis.scaled_origin(j).powi(2);
+            diagonal[first + j] +=
+                (weight - present).max(0.0) * self.basis.scaled_origin(j).powi(2);
         }
         if first == 1 {
             diagonal[0] += weight;
         }
         // Rows of weight 0 only: any positive number will do where nothing is penalised.
-        diagonal.iter_mut().filter(|d| **d <= 0.0).for_each(|d| *d = 1.0);
+        diagonal
+            .iter_mut()
+            .filter(|d| **d <= 0.0)
+            .for_each(|d| *d = 1.0);
         if !targets.is_finite() || diagonal.iter().any(|d| !d.is_finite()) {
             return Err(Error::Overflow);
         }
-        Ok(ColumnFacts { diagonal, weight, sums, targets: targets.sqrt() })
+        Ok(ColumnFacts {
+            diagonal,
+            weight,
+            sums,
+            targets: targets.sqrt(),
+        })
     }
 
     /// Another pass is over, and so much of the work with it.
@@ -188,7 +210,10 @@ impl<'a> RowOperator<'a> {
         ridge: &Ridge,
         shares: Range<f64>,
     ) -> Result<(Mat<f64>, usize, Option<Error>)> {
-        let settings = CgSettings { tolerance: accuracy, max_iterations: ridge.max_iterations };
+        let settings = CgSettings {
+            tolerance: accuracy,
+            max_iterations: ridge.max_iterations,
+        };
         let mut solved = Mat::zeros(rhs.nrows(), rhs.ncols());
         let mut iterations = 0;
         let mut unfinished = None;
@@ -246,8 +271,13 @@ impl<'a> RowOperator<'a> {
             let next = done + FIRST_ROUND * (1.0 - done);
             let away = bound.absolute / self.basis.caller_norm(&high);
             let accuracy = round_accuracy(away, ridge.tolerance);
-            enough = if accuracy < STEP_ACCURACY { FURTHER * ROUGHLY } else { ENOUGH };
-            let (step, taken, left) = self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
+            enough = if accuracy < STEP_ACCURACY {
+                FURTHER * ROUGHLY
+            } else {
+                ENOUGH
+            };
+            let (step, taken, left) =
+                self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
             done = next;
             iterations += taken;
             unfinished = left;
@@ -266,7 +296,10 @@ impl<'a> RowOperator<'a> {
     pub(crate) fn bound_at(&self, theta: &Mat<f64>, lambda: f64) -> Result<WideBody> {
         let facts = self.column_facts()?;
         let (_, bound) = self.bound(theta, None, &facts, lambda)?;
-        Ok(WideBody { bound, iterations: 0 })
+        Ok(WideBody {
+            bound,
+            iterations: 0,
+        })
     }
 
     /// The gradient, and the bound that follows from it. Parameters are handed out without their second words.
@@ -278,13 +311,29 @@ impl<'a> RowOperator<'a> {
         lambda: f64,
     ) -> Result<(Mat<f64>, EnergyBound)> {
         let pass = self.pass();
-        let RowGradient { values: gradient, residual } = pass.gradient(LongParameters { high, low }, true)?;
+        let RowGradient {
+            values: gradient,
+            residual,
+        } = pass.gradient(LongParameters { high, low }, true)?;
         let spread: Vec<f64> = facts.diagonal.iter().map(|d| d.sqrt()).collect();
-        let pass_facts =
-            PassFacts { spread: &spread, weight: facts.weight, targets: facts.targets, residual };
+        let pass_facts = PassFacts {
+            spread: &spread,
+            weight: facts.weight,
+            targets: facts.targets,
+            residual,
+        };
         let charge = pass.charge(high, &pass_facts);
-        let hidden = HiddenGradient { charge, spread: &spread };
-        let away = penalised_distance(self.basis, &gradient, &hidden, lambda, (facts.weight, &facts.sums));
+        let hidden = HiddenGradient {
+            charge,
+            spread: &spread,
+        };
+        let away = penalised_distance(
+            self.basis,
+            &gradient,
+            &hidden,
+            lambda,
+            (facts.weight, &facts.sums),
+        );
         let absolute = away + UNIT * self.basis.stored_size(high);
         let bound = EnergyBound {
             gradient: Some(norm(&gradient)),
@@ -315,7 +364,11 @@ impl<'a> RowOperator<'a> {
 fn round_accuracy(away: f64, tolerance: f64) -> f64 {
     let is_enough = away * STEP_ACCURACY <= 0.8 * ENOUGH * tolerance;
     let further = FURTHER * tolerance / away;
-    if is_enough || !(LEAST_ACCURACY..STEP_ACCURACY).contains(&further) { STEP_ACCURACY } else { further }
+    if is_enough || !(LEAST_ACCURACY..STEP_ACCURACY).contains(&further) {
+        STEP_ACCURACY
+    } else {
+        further
+    }
 }
 
 /// A row times a vector, in several lanes: one sum of all terms would wait for every addition before the next.
@@ -332,7 +385,11 @@ fn row_product(row: RowRef<'_>, v: &[f64]) -> f64 {
                     lanes[lane] += values[lane] * v[columns[lane] as usize];
                 }
             }
-            let rest: f64 = last_columns.iter().zip(last_values).map(|(&j, x)| x * v[j as usize]).sum();
+            let rest: f64 = last_columns
+                .iter()
+                .zip(last_values)
+                .map(|(&j, x)| x * v[j as usize])
+                .sum();
             lanes.iter().sum::<f64>() + rest
         }
         other => other.dot(v),
@@ -345,7 +402,11 @@ pub(super) fn subtract(high: &mut Mat<f64>, low: &mut Mat<f64>, step: &Mat<f64>)
         let high = high.col_as_slice_mut(output);
         let low = low.col_as_slice_mut(output);
         for ((high, low), step) in high.iter_mut().zip(low).zip(step.col_as_slice(output)) {
-            let moved = DoubleWord { high: *high, low: *low }.plus(DoubleWord::new(-step));
+            let moved = DoubleWord {
+                high: *high,
+                low: *low,
+            }
+            .plus(DoubleWord::new(-step));
             *high = moved.high;
             *low = moved.low;
         }
@@ -394,12 +455,18 @@ impl WideBody {
             relative: f64::INFINITY,
             source: MEASURED,
         };
-        Self { bound, iterations: 0 }
+        Self {
+            bound,
+            iterations: 0,
+        }
     }
 
     /// A body whose bound was stored.
     pub(crate) fn known(bound: EnergyBound) -> Self {
-        Self { bound, iterations: 0 }
+        Self {
+            bound,
+            iterations: 0,
+        }
     }
 
     pub(crate) fn exact(
@@ -421,7 +488,10 @@ impl WideBody {
         let mut evidence = next.evidence(method, Claim::Exact);
         evidence.rows_read = store.len() + new.map_or(0, |new| new.len());
         evidence.iterations = iterations;
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 
     fn reached(&self, next: &RidgeModel) -> f64 {

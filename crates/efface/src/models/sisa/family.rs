@@ -12,8 +12,8 @@ use crate::evidence::Evidence;
 use crate::family::Family;
 use crate::methods::{Method, Retrain, SisaForget, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, Model, NamedParameters, Recipe, RecipeDescription, RowsBeside, ScoreKind,
-    ShardModel, ShardTrainer, no_parameters, no_shards,
+    FamilyModel, FamilyRecipe, Model, NamedParameters, Recipe, RecipeDescription, RowsBeside,
+    ScoreKind, ShardModel, ShardTrainer, no_parameters, no_shards,
 };
 use crate::rows::{Features, Rows};
 use crate::state::ModelState;
@@ -37,7 +37,10 @@ impl ShardRecipe {
     /// The recipe in shards; refused where its family cannot be.
     pub fn new(recipe: impl Into<Recipe>) -> Result<Self> {
         let recipe = recipe.into();
-        Ok(Self { trainer: recipe.shard_trainer()?, recipe })
+        Ok(Self {
+            trainer: recipe.shard_trainer()?,
+            recipe,
+        })
     }
 
     /// The recipe of a whole model.
@@ -123,7 +126,10 @@ impl FamilyModel for ShardedModel {
     }
 
     fn to_state(&self) -> Result<ModelState> {
-        ModelState::new(Family::Sisa, &self.convert(StoredShards, |model| model.to_state())?)
+        ModelState::new(
+            Family::Sisa,
+            &self.convert(StoredShards, |model| model.to_state())?,
+        )
     }
 
     fn parameters(&self) -> Result<NamedParameters> {
@@ -135,7 +141,9 @@ impl FamilyModel for ShardedModel {
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        let trained = self.answers().filter(|answer| matches!(answer, ShardCheckpoint::Trained(_)));
+        let trained = self
+            .answers()
+            .filter(|answer| matches!(answer, ShardCheckpoint::Trained(_)));
         vec![("shards_trained", vec![trained.count() as f64])]
     }
 
@@ -162,7 +170,11 @@ impl FamilyRecipe for ShardedRecipe {
     fn describe(&self) -> RecipeDescription {
         let base = self.recipe.whole().describe();
         let plural = |count: usize, word: &str| {
-            if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+            if count == 1 {
+                format!("1 {word}")
+            } else {
+                format!("{count} {word}s")
+            }
         };
         let shards = plural(self.shards, "shard");
         let slices = plural(self.slices, "slice");
@@ -173,7 +185,11 @@ impl FamilyRecipe for ShardedRecipe {
         RecipeDescription {
             name: format!("{} in shards", base.name),
             settings: format!("{shards} of {slices}, {how}; {}", base.settings),
-            scores: if self.aggregation == Aggregation::Vote { ScoreKind::Votes } else { base.scores },
+            scores: if self.aggregation == Aggregation::Vote {
+                ScoreKind::Votes
+            } else {
+                base.scores
+            },
             seed: Some(self.seed),
             knows_row_numbers: true,
             form: None,
@@ -195,7 +211,9 @@ impl FamilyRecipe for ShardedRecipe {
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
-        Err(no_shards("shards of shards are only smaller shards; ask for more of them"))
+        Err(no_shards(
+            "shards of shards are only smaller shards; ask for more of them",
+        ))
     }
 
     fn on_threads(&self, threads: usize) -> Recipe {

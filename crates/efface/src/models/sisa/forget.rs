@@ -25,14 +25,21 @@ where
 {
     let threads = sisa.threads.min(shards.len());
     let done: Vec<Result<TrainingWork>> = if threads <= 1 {
-        shards.iter_mut().map(|shard| shard.train(&sisa.recipe, source)).collect()
+        shards
+            .iter_mut()
+            .map(|shard| shard.train(&sisa.recipe, source))
+            .collect()
     } else {
         side_by_side(threads, shards, |shard| shard.train(&sisa.recipe, source))
     };
-    done.into_iter().try_fold(TrainingWork::default(), |sum, work| {
-        let work = work?;
-        Ok(TrainingWork { trained: sum.trained + work.trained, read: sum.read + work.read })
-    })
+    done.into_iter()
+        .try_fold(TrainingWork::default(), |sum, work| {
+            let work = work?;
+            Ok(TrainingWork {
+                trained: sum.trained + work.trained,
+                read: sum.read + work.read,
+            })
+        })
 }
 
 /// Does `work` on each item on so many threads; the results are in the order of the items.
@@ -54,7 +61,9 @@ fn side_by_side<T: Send, R: Send>(
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(drain)).collect();
         let joined = workers.into_iter().map(|worker| worker.join());
-        joined.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        joined
+            .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
@@ -79,7 +88,10 @@ where
         let mut touched: BTreeMap<usize, ShardChain<F::Model>> = BTreeMap::new();
         for (shard, slice) in leave.iter().chain(join).map(places) {
             let entry = touched.entry(shard).or_insert_with(|| {
-                let ShardChain { slices, checkpoints } = self.shards[shard].as_ref();
+                let ShardChain {
+                    slices,
+                    checkpoints,
+                } = self.shards[shard].as_ref();
                 let kept = |ids: &Vec<RowId>| ids.iter().copied().filter(|&id| stays(id)).collect();
                 ShardChain {
                     slices: slices.iter().map(kept).collect(),
@@ -100,7 +112,8 @@ where
                 shard.slices[slice].push(*id);
             }
         }
-        let (at, mut touched): (Vec<usize>, Vec<ShardChain<F::Model>>) = touched.into_iter().unzip();
+        let (at, mut touched): (Vec<usize>, Vec<ShardChain<F::Model>>) =
+            touched.into_iter().unzip();
         for ids in touched.iter_mut().flat_map(|shard| &mut shard.slices) {
             ids.sort_unstable();
             if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -112,7 +125,12 @@ where
         for (at, shard) in at.into_iter().zip(touched) {
             shards[at] = Arc::new(shard);
         }
-        let model = Self { recipe: self.recipe.clone(), shards, ..*self }.check_answers()?;
+        let model = Self {
+            recipe: self.recipe.clone(),
+            shards,
+            ..*self
+        }
+        .check_answers()?;
         let evidence = Evidence {
             forgotten: leave.len(),
             learned: join.len(),
@@ -137,10 +155,23 @@ where
         new: &Rows,
         leave: &[RowId],
     ) -> Result<Outcome<Self>> {
-        let sample = self.shards.iter().flat_map(|shard| &shard.slices).flatten().next();
+        let sample = self
+            .shards
+            .iter()
+            .flat_map(|shard| &shard.slices)
+            .flatten()
+            .next();
         let new = as_kept(rows, *sample.ok_or(Error::NoRows)?, new)?;
         let join: Vec<RowId> = new.ids().collect();
-        self.change(method, ShardRows { store: rows, new: Some(&new) }, leave, &join)
+        self.change(
+            method,
+            ShardRows {
+                store: rows,
+                new: Some(&new),
+            },
+            leave,
+            &join,
+        )
     }
 }
 
@@ -164,7 +195,15 @@ where
         gone: &[RowId],
     ) -> Result<Outcome<SisaModel<F>>> {
         model.check_gone(rows, gone)?;
-        model.change("sisa", ShardRows { store: rows, new: None }, gone, &[])
+        model.change(
+            "sisa",
+            ShardRows {
+                store: rows,
+                new: None,
+            },
+            gone,
+            &[],
+        )
     }
 }
 
@@ -191,9 +230,15 @@ where
         model.check_gone(rows, gone)?;
         let retained = rows.all()?.filter(request::stays(gone));
         let (next, work) = SisaModel::train(&model.recipe, &retained)?;
-        let evidence = Evidence { iterations: work.trained, ..next.evidence("retrain") };
+        let evidence = Evidence {
+            iterations: work.trained,
+            ..next.evidence("retrain")
+        };
         let evidence = request::from_scratch(evidence, gone.len(), work.read);
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
 

@@ -84,7 +84,11 @@ where
     fn fit(&self, rows: &Rows) -> Result<SisaModel<F>> {
         if self.shards > rows.len() && !rows.is_empty() {
             let value = format!("{} ({} rows)", self.shards, rows.len());
-            return Err(Error::Parameter { name: "shards", value, range: "at most the number of rows" });
+            return Err(Error::Parameter {
+                name: "shards",
+                value,
+                range: "at most the number of rows",
+            });
         }
         Ok(SisaModel::train(self, rows)?.0)
     }
@@ -127,10 +131,18 @@ impl<F: Fit> SisaModel<F> {
             ShardCheckpoint::Constant(means) => size_of_val(means.as_slice()),
             ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => 0,
         };
-        let checkpoints = self.shards.iter().flat_map(|shard| &shard.checkpoints).map(size).sum();
+        let checkpoints = self
+            .shards
+            .iter()
+            .flat_map(|shard| &shard.checkpoints)
+            .map(size)
+            .sum();
         let ids = self.rows() * size_of::<RowId>();
         [("checkpoints", checkpoints), ("row ids of the slices", ids)]
-            .map(|(what, bytes)| Precomputed { what: what.into(), bytes })
+            .map(|(what, bytes)| Precomputed {
+                what: what.into(),
+                bytes,
+            })
             .into()
     }
 
@@ -140,26 +152,57 @@ impl<F: Fit> SisaModel<F> {
         recipe: G,
         mut with: impl FnMut(&F::Model) -> Result<G::Model>,
     ) -> Result<SisaModel<G>> {
-        let Sisa { shards, slices, seed, aggregation, threads, .. } = self.recipe;
+        let Sisa {
+            shards,
+            slices,
+            seed,
+            aggregation,
+            threads,
+            ..
+        } = self.recipe;
         let mut converted = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            let checkpoints = shard.checkpoints.iter().map(|checkpoint| checkpoint.convert(&mut with));
+            let checkpoints = shard
+                .checkpoints
+                .iter()
+                .map(|checkpoint| checkpoint.convert(&mut with));
             let checkpoints = checkpoints.collect::<Result<_>>()?;
-            converted.push(Arc::new(ShardChain { slices: shard.slices.clone(), checkpoints }));
+            converted.push(Arc::new(ShardChain {
+                slices: shard.slices.clone(),
+                checkpoints,
+            }));
         }
-        let recipe = Sisa { recipe, shards, slices, seed, aggregation, threads };
-        Ok(SisaModel { recipe, width: self.width, outputs: self.outputs, shards: converted })
+        let recipe = Sisa {
+            recipe,
+            shards,
+            slices,
+            seed,
+            aggregation,
+            threads,
+        };
+        Ok(SisaModel {
+            recipe,
+            width: self.width,
+            outputs: self.outputs,
+            shards: converted,
+        })
     }
 
     /// What is known of the model as it stands, under the name of a method.
     pub fn evidence(&self, method: &str) -> Evidence {
         let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
-        Evidence { precomputed: self.precomputed(), ..start }
+        Evidence {
+            precomputed: self.precomputed(),
+            ..start
+        }
     }
 
     /// A model in which nobody has a say has nothing to answer with.
     fn check_answers(self) -> Result<Self> {
-        if self.answers().all(|answer| matches!(answer, ShardCheckpoint::Abstains)) {
+        if self
+            .answers()
+            .all(|answer| matches!(answer, ShardCheckpoint::Abstains))
+        {
             return Err(Error::NoWeight);
         }
         Ok(self)
@@ -176,16 +219,32 @@ where
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let mut shards: Vec<ShardChain<F::Model>> =
-            (0..recipe.shards).map(|_| ShardChain::new(recipe.slices)).collect();
+        let mut shards: Vec<ShardChain<F::Model>> = (0..recipe.shards)
+            .map(|_| ShardChain::new(recipe.slices))
+            .collect();
         for id in rows.ids() {
             let (shard, slice) = recipe.place(id);
             shards[shard].slices[slice].push(id);
         }
-        shards.iter_mut().flat_map(|shard| &mut shard.slices).for_each(|ids| ids.sort_unstable());
-        let work = forget::train_all(recipe, &mut shards, ShardRows { store: rows, new: None })?;
+        shards
+            .iter_mut()
+            .flat_map(|shard| &mut shard.slices)
+            .for_each(|ids| ids.sort_unstable());
+        let work = forget::train_all(
+            recipe,
+            &mut shards,
+            ShardRows {
+                store: rows,
+                new: None,
+            },
+        )?;
         let shards = shards.into_iter().map(Arc::new).collect();
-        let model = Self { recipe: recipe.clone(), width: rows.width(), outputs: rows.outputs(), shards };
+        let model = Self {
+            recipe: recipe.clone(),
+            width: rows.width(),
+            outputs: rows.outputs(),
+            shards,
+        };
         Ok((model.check_answers()?, work))
     }
 }
@@ -197,7 +256,12 @@ where
     /// The vote or the mean, one column per column of the shards' own scores.
     fn predict(&self, features: &crate::rows::Features) -> Result<faer::Mat<f64>> {
         request::check_width(features.width(), self.width)?;
-        aggregate::predict(self.recipe.aggregation, self.answers(), self.outputs, features)
+        aggregate::predict(
+            self.recipe.aggregation,
+            self.answers(),
+            self.outputs,
+            features,
+        )
     }
 }
 
@@ -221,20 +285,39 @@ struct StoredSisa<F: Fit> {
 impl<F: Fit> TryFrom<StoredSisa<F>> for SisaModel<F> {
     type Error = Error;
 
-    fn try_from(StoredSisa { recipe, width, outputs, shards }: StoredSisa<F>) -> Result<Self> {
+    fn try_from(
+        StoredSisa {
+            recipe,
+            width,
+            outputs,
+            shards,
+        }: StoredSisa<F>,
+    ) -> Result<Self> {
         recipe.check()?;
         let in_place = |(at, shard): (usize, &ShardChain<F::Model>)| {
             let slices = shard.slices.iter().enumerate();
-            slices.into_iter().all(|(slice, ids)| ids.iter().all(|&id| recipe.place(id) == (at, slice)))
+            slices
+                .into_iter()
+                .all(|(slice, ids)| ids.iter().all(|&id| recipe.place(id) == (at, slice)))
         };
         if outputs == 0
             || shards.len() != recipe.shards
-            || !shards.iter().all(|shard| shard.is_sound(recipe.slices, outputs))
+            || !shards
+                .iter()
+                .all(|shard| shard.is_sound(recipe.slices, outputs))
             || !shards.iter().enumerate().all(in_place)
         {
-            return Err(Error::Damaged("the shards of the model do not fit together".into()));
+            return Err(Error::Damaged(
+                "the shards of the model do not fit together".into(),
+            ));
         }
         let shards = shards.into_iter().map(Arc::new).collect();
-        Self { recipe, width, outputs, shards }.check_answers()
+        Self {
+            recipe,
+            width,
+            outputs,
+            shards,
+        }
+        .check_answers()
     }
 }

@@ -41,7 +41,14 @@ pub struct Sisa<F> {
 impl<F> Sisa<F> {
     /// One recipe over S shards of R slices each: votes, seed 0, one thread.
     pub fn new(recipe: F, shards: usize, slices: usize) -> Self {
-        Self { recipe, shards, slices, seed: 0, aggregation: Aggregation::Vote, threads: 1 }
+        Self {
+            recipe,
+            shards,
+            slices,
+            seed: 0,
+            aggregation: Aggregation::Vote,
+            threads: 1,
+        }
     }
 
     /// Another seed.
@@ -51,7 +58,10 @@ impl<F> Sisa<F> {
 
     /// Another way to make one answer of many.
     pub fn aggregation(self, aggregation: Aggregation) -> Self {
-        Self { aggregation, ..self }
+        Self {
+            aggregation,
+            ..self
+        }
     }
 
     /// More shards trained at a time.
@@ -61,20 +71,40 @@ impl<F> Sisa<F> {
 
     /// The shard and the slice of a row: a function of the seed and the id, so that no row moves when another leaves.
     pub fn place(&self, id: RowId) -> (usize, usize) {
-        let among =
-            |count: usize, purpose| (random_word(self.seed, purpose, id.0, 0) % count.max(1) as u64) as usize;
-        (among(self.shards, DrawPurpose::Shard), among(self.slices, DrawPurpose::Slice))
+        let among = |count: usize, purpose| {
+            (random_word(self.seed, purpose, id.0, 0) % count.max(1) as u64) as usize
+        };
+        (
+            among(self.shards, DrawPurpose::Shard),
+            among(self.slices, DrawPurpose::Slice),
+        )
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        for (name, value) in [("shards", self.shards), ("slices", self.slices), ("threads", self.threads)] {
+        for (name, value) in [
+            ("shards", self.shards),
+            ("slices", self.slices),
+            ("threads", self.threads),
+        ] {
             if value == 0 {
-                return Err(Error::Parameter { name, value: "0".into(), range: "at least 1" });
+                return Err(Error::Parameter {
+                    name,
+                    value: "0".into(),
+                    range: "at least 1",
+                });
             }
         }
-        if self.shards.checked_mul(self.slices).is_none_or(|slices| slices > MOST_SLICES) {
+        if self
+            .shards
+            .checked_mul(self.slices)
+            .is_none_or(|slices| slices > MOST_SLICES)
+        {
             let value = format!("{} · {}", self.shards, self.slices);
-            return Err(Error::Parameter { name: "shards · slices", value, range: "at most 65536" });
+            return Err(Error::Parameter {
+                name: "shards · slices",
+                value,
+                range: "at most 65536",
+            });
         }
         Ok(())
     }

@@ -22,7 +22,10 @@ pub enum ShardCheckpoint<M> {
 
 impl<M> ShardCheckpoint<M> {
     /// This checkpoint with its model in another form.
-    pub(super) fn convert<N>(&self, with: &mut impl FnMut(&M) -> Result<N>) -> Result<ShardCheckpoint<N>> {
+    pub(super) fn convert<N>(
+        &self,
+        with: &mut impl FnMut(&M) -> Result<N>,
+    ) -> Result<ShardCheckpoint<N>> {
         Ok(match self {
             Self::Trained(model) => ShardCheckpoint::Trained(with(model)?),
             Self::Constant(means) => ShardCheckpoint::Constant(means.clone()),
@@ -58,8 +61,11 @@ pub(super) struct ShardRows<'a> {
 
 impl ShardRows<'_> {
     fn read(&self, ids: &[RowId]) -> Result<Rows> {
-        let Some(new) = self.new else { return Rows::read(self.store, ids) };
-        let (fresh, kept): (Vec<RowId>, Vec<RowId>) = ids.iter().partition(|&&id| new.get(id).is_some());
+        let Some(new) = self.new else {
+            return Rows::read(self.store, ids);
+        };
+        let (fresh, kept): (Vec<RowId>, Vec<RowId>) =
+            ids.iter().partition(|&&id| new.get(id).is_some());
         if kept.is_empty() {
             return Rows::read(new, &fresh);
         }
@@ -80,7 +86,10 @@ pub(super) fn as_kept(store: &dyn RowStore, sample: RowId, new: &Rows) -> Result
 
 impl<M> ShardChain<M> {
     pub(super) fn new(slices: usize) -> Self {
-        Self { slices: vec![Vec::new(); slices], checkpoints: Vec::with_capacity(slices) }
+        Self {
+            slices: vec![Vec::new(); slices],
+            checkpoints: Vec::with_capacity(slices),
+        }
     }
 
     /// What the shard knows after all slices before `end`.
@@ -111,7 +120,11 @@ impl<M> ShardChain<M> {
         let mut unread = 0;
         for slice in self.checkpoints.len()..self.slices.len() {
             let checkpoint = if self.slices[slice].is_empty() {
-                if slice == 0 { ShardCheckpoint::Abstains } else { ShardCheckpoint::AsBefore }
+                if slice == 0 {
+                    ShardCheckpoint::Abstains
+                } else {
+                    ShardCheckpoint::AsBefore
+                }
             } else {
                 let ids = self.slices[unread..=slice].concat();
                 let fresh = source.read(&ids)?;
@@ -152,7 +165,11 @@ impl<M> ShardChain<M> {
     }
 }
 
-fn learn<F: Fit>(recipe: &F, start: Option<&F::Model>, rows: &Rows) -> Result<ShardCheckpoint<F::Model>> {
+fn learn<F: Fit>(
+    recipe: &F,
+    start: Option<&F::Model>,
+    rows: &Rows,
+) -> Result<ShardCheckpoint<F::Model>> {
     if rows.iter().all(|view| view.weight == 0.0) {
         return Ok(ShardCheckpoint::Abstains);
     }
@@ -170,7 +187,10 @@ fn learn<F: Fit>(recipe: &F, start: Option<&F::Model>, rows: &Rows) -> Result<Sh
 /// The weighted mean of each target. Weights are taken relative to the largest, and terms to the total, lest a sum
 /// overflow.
 fn mean_targets(rows: &Rows) -> Vec<f64> {
-    let largest = rows.iter().map(|view| view.weight).fold(f64::MIN_POSITIVE, f64::max);
+    let largest = rows
+        .iter()
+        .map(|view| view.weight)
+        .fold(f64::MIN_POSITIVE, f64::max);
     let total: f64 = rows.iter().map(|view| view.weight / largest).sum();
     let mut means = vec![0.0; rows.outputs()];
     for view in rows.iter() {
@@ -178,5 +198,8 @@ fn mean_targets(rows: &Rows) -> Vec<f64> {
             *mean += view.weight / largest / total * target;
         }
     }
-    means.iter().map(|mean| mean.clamp(f64::MIN, f64::MAX)).collect()
+    means
+        .iter()
+        .map(|mean| mean.clamp(f64::MIN, f64::MAX))
+        .collect()
 }

@@ -32,13 +32,26 @@ impl Forget<LogisticModel> for Auto {
     ) -> Result<Outcome<LogisticModel>> {
         self.check()?;
         model.check_request(rows, gone)?;
-        match model.settings().logistic.privacy.map(|privacy| privacy.certifier) {
+        match model
+            .settings()
+            .logistic
+            .privacy
+            .map(|privacy| privacy.certifier)
+        {
             Some(Certifier::Removal { .. }) => Certified::of(model)?.forget(model, rows, gone),
-            Some(Certifier::Descent { .. }) => DescentToDelete::of(model)?.forget(model, rows, gone),
+            Some(Certifier::Descent { .. }) => {
+                DescentToDelete::of(model)?.forget(model, rows, gone)
+            }
             None if gone.is_empty() => {
                 let mut evidence = model.evidence(NAME, Claim::Approximate);
-                evidence.tolerance = Some(self.tolerance.unwrap_or(model.settings().logistic.tolerance));
-                Ok(Outcome { model: model.clone(), evidence })
+                evidence.tolerance = Some(
+                    self.tolerance
+                        .unwrap_or(model.settings().logistic.tolerance),
+                );
+                Ok(Outcome {
+                    model: model.clone(),
+                    evidence,
+                })
             }
             None => self.change(model, NAME, rows, gone, None),
         }
@@ -50,7 +63,11 @@ impl Auto {
         match self.tolerance {
             Some(tolerance) if !(tolerance > 0.0 && tolerance.is_finite()) => {
                 let value = tolerance.to_string();
-                Err(Error::Parameter { name: "tolerance", value, range: "finite and above 0" })
+                Err(Error::Parameter {
+                    name: "tolerance",
+                    value,
+                    range: "finite and above 0",
+                })
             }
             _ => Ok(()),
         }
@@ -66,10 +83,16 @@ impl Auto {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Outcome<LogisticModel>> {
-        let tolerance = self.tolerance.unwrap_or(model.settings().logistic.tolerance);
+        let tolerance = self
+            .tolerance
+            .unwrap_or(model.settings().logistic.tolerance);
         // What rounding alone hides no step will reach: there is no point in chasing it.
         let at_rest = 2.0 * model.least_bound();
-        let goal = if at_rest.is_finite() { tolerance.max(at_rest) } else { tolerance };
+        let goal = if at_rest.is_finite() {
+            tolerance.max(at_rest)
+        } else {
+            tolerance
+        };
         let mut work = RequestWork::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
             // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
@@ -119,16 +142,25 @@ impl Auto {
                     )
                 }
                 (true, _) => {
-                    format!("steps with the kept Hessian would not reach {tolerance:.0e}: trained on")
+                    format!(
+                        "steps with the kept Hessian would not reach {tolerance:.0e}: trained on"
+                    )
                 }
                 (_, 0) => format!("one Newton step is within {tolerance:.0e} of retraining"),
-                (_, passes) => format!("{steps} Newton steps and {passes} passes reach {tolerance:.0e}"),
+                (_, passes) => {
+                    format!("{steps} Newton steps and {passes} passes reach {tolerance:.0e}")
+                }
             }
         };
         let mut outcome = work.finish(method, Claim::Approximate);
         outcome.evidence.reason = Some(reason);
         // A model trained with noise answers to its budget and not to a distance.
-        outcome.evidence.tolerance = model.settings().logistic.privacy.is_none().then_some(tolerance);
+        outcome.evidence.tolerance = model
+            .settings()
+            .logistic
+            .privacy
+            .is_none()
+            .then_some(tolerance);
         Ok(outcome)
     }
 }

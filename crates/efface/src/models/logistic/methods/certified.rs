@@ -34,7 +34,10 @@ impl Forget<LogisticModel> for Certified {
     }
 
     fn claim(&self) -> Claim {
-        Claim::Certified { epsilon: self.epsilon, delta: self.delta }
+        Claim::Certified {
+            epsilon: self.epsilon,
+            delta: self.delta,
+        }
     }
 
     fn forget(
@@ -44,7 +47,12 @@ impl Forget<LogisticModel> for Certified {
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
         model.check_request(rows, gone)?;
-        let Some(privacy) = model.settings().logistic.privacy.filter(|_| Self::of(model).is_ok()) else {
+        let Some(privacy) = model
+            .settings()
+            .logistic
+            .privacy
+            .filter(|_| Self::of(model).is_ok())
+        else {
             return Self::of(model)?.forget(model, rows, gone);
         };
         if (privacy.epsilon, privacy.delta) != (self.epsilon, self.delta) {
@@ -55,7 +63,10 @@ impl Forget<LogisticModel> for Certified {
         }
         if gone.is_empty() {
             let evidence = model.evidence(NAME, self.claim());
-            return Ok(Outcome { model: model.clone(), evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence,
+            });
         }
         let within = |work: &RequestWork<'_>| work.gradient_norm() <= privacy.budget();
         let mut work = RequestWork::new(model, rows, gone, None)?;
@@ -81,10 +92,14 @@ impl Forget<LogisticModel> for Certified {
         let next = model.settings().fit(&retained, None)?;
         let evidence = next.evidence(NAME, self.claim());
         let mut evidence = request::from_scratch(evidence, gone.len(), retained.len());
-        evidence.reason = Some("the budget would have been passed: trained anew with fresh noise".into());
+        evidence.reason =
+            Some("the budget would have been passed: trained anew with fresh noise".into());
         if let Some(certificate) = &mut evidence.certificate {
             certificate.retrained = true;
         }
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }

@@ -26,7 +26,9 @@ impl DeltaGrad {
     }
 
     fn run(&self, model: &LogisticModel, rows: &dyn RowStore) -> Result<DescentPath> {
-        model.over_all_rows(rows, |sample| DescentPath::run(model, sample, self.iterations, GOAL))
+        model.over_all_rows(rows, |sample| {
+            DescentPath::run(model, sample, self.iterations, GOAL)
+        })
     }
 }
 
@@ -46,9 +48,16 @@ impl Forget<LogisticModel> for DeltaGrad {
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
         self.check()?;
-        let settings = FollowSettings { burn_in: self.burn_in, period: self.period, memory: self.memory };
+        let settings = FollowSettings {
+            burn_in: self.burn_in,
+            period: self.period,
+            memory: self.memory,
+        };
         // A run over other rows is of no use.
-        let known = model.path.clone().filter(|path| path.row_set == model.row_set);
+        let known = model
+            .path
+            .clone()
+            .filter(|path| path.row_set == model.row_set);
         let mut reason = None;
         let mut outcome = model.open(NAME, rows, gone)?.step(
             |work: &mut RequestWork<'_>| {
@@ -71,7 +80,10 @@ impl Forget<LogisticModel> for DeltaGrad {
         )?;
         if known.is_none() {
             // A run that this request made itself was not made ahead of time.
-            outcome.evidence.precomputed.retain(|part| part.what != DESCENT_RUN);
+            outcome
+                .evidence
+                .precomputed
+                .retain(|part| part.what != DESCENT_RUN);
         }
         outcome.evidence.reason = reason;
         Ok(outcome)

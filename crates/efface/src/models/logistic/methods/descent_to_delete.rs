@@ -34,7 +34,10 @@ impl Forget<LogisticModel> for DescentToDelete {
     }
 
     fn claim(&self) -> Claim {
-        Claim::Certified { epsilon: self.epsilon, delta: self.delta }
+        Claim::Certified {
+            epsilon: self.epsilon,
+            delta: self.delta,
+        }
     }
 
     fn forget(
@@ -52,7 +55,10 @@ impl Forget<LogisticModel> for DescentToDelete {
         }
         if gone.is_empty() {
             let evidence = model.evidence(NAME, self.claim());
-            return Ok(Outcome { model: model.clone(), evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence,
+            });
         }
         let mut work = RequestWork::new(model, rows, gone, None)?;
         work.train_anew()?;

@@ -26,7 +26,11 @@ impl Forget<LogisticModel> for Newton {
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
         if self.steps == 0 {
-            return Err(Error::Parameter { name: "steps", value: "0".into(), range: "at least 1" });
+            return Err(Error::Parameter {
+                name: "steps",
+                value: "0".into(),
+                range: "at least 1",
+            });
         }
         let steps = |work: &mut RequestWork<'_>| {
             for step in 0..self.steps {
@@ -41,6 +45,8 @@ impl Forget<LogisticModel> for Newton {
             }
             work.secure_bound(work.way_gone())
         };
-        model.open(NAME, rows, gone)?.step(steps, Claim::Approximate)
+        model
+            .open(NAME, rows, gone)?
+            .step(steps, Claim::Approximate)
     }
 }

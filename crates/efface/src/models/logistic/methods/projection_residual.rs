@@ -40,19 +40,34 @@ impl Forget<LogisticModel> for ProjectionResidual {
                 work.projected(|coefficients, intercept| {
                     let outputs = coefficients.ncols();
                     let first = model.settings().logistic.intercept as usize;
-                    let step =
-                        Mat::from_fn(touched.len(), outputs, |at, c| match touched[at].checked_sub(first) {
+                    let step = Mat::from_fn(touched.len(), outputs, |at, c| {
+                        match touched[at].checked_sub(first) {
                             Some(j) => coefficients[(j, c)],
                             None => intercept[c],
-                        });
+                        }
+                    });
                     let mut along = Mat::zeros(raw.ncols(), outputs);
                     let transposed = raw.as_ref().transpose();
-                    multiply(along.as_mut(), Accum::Replace, transposed, step.as_ref(), self.step, Par::Seq);
+                    multiply(
+                        along.as_mut(),
+                        Accum::Replace,
+                        transposed,
+                        step.as_ref(),
+                        self.step,
+                        Par::Seq,
+                    );
                     let (coordinates, lost) = projection::span_coordinates(&raw, &along, Par::Seq)?;
                     dropped = lost;
                     let mut projected = Mat::zeros(touched.len(), outputs);
                     let out = projected.as_mut();
-                    multiply(out, Accum::Replace, raw.as_ref(), coordinates.as_ref(), 1.0, Par::Seq);
+                    multiply(
+                        out,
+                        Accum::Replace,
+                        raw.as_ref(),
+                        coordinates.as_ref(),
+                        1.0,
+                        Par::Seq,
+                    );
                     let mut kept = Mat::zeros(coefficients.nrows(), outputs);
                     let mut constants = vec![0.0; outputs];
                     for (at, &j) in touched.iter().enumerate() {

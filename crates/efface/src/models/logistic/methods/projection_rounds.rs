@@ -18,7 +18,10 @@ impl ProjectionResidual {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
-        let update = Self { step: self.step, ..Self::default() };
+        let update = Self {
+            step: self.step,
+            ..Self::default()
+        };
         rows.check(gone)?;
         // A twin without curvature takes every gradient and Hessian at the parameters in use, which is what later rounds are
         // about; the kept curvature would see its own linear picture only, in which the first round leaves nothing to do.
@@ -33,7 +36,10 @@ impl ProjectionResidual {
         let mut rounds = 1;
         let mut read = all.len() + outcome.evidence.rows_read;
         // The rows are out of the loss after the first round; what later rounds want of them is their span.
-        let weightless = WeightlessRows { rows, gone: gone.iter().copied().collect() };
+        let weightless = WeightlessRows {
+            rows,
+            gone: gone.iter().copied().collect(),
+        };
         while rounds < self.rounds && moved > self.tolerance {
             let next = update.forget(&outcome.model, &weightless, gone)?;
             moved = projection::distance(&outcome.model.parameters(), &next.model.parameters());
@@ -83,7 +89,11 @@ impl RowStore for WeightlessRows<'_> {
 
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()> {
         self.rows.visit(ids, &mut |at, view| {
-            let weight = if self.gone.contains(&view.id) { 0.0 } else { view.weight };
+            let weight = if self.gone.contains(&view.id) {
+                0.0
+            } else {
+                view.weight
+            };
             see(at, RowView { weight, ..view });
         })
     }
@@ -94,8 +104,16 @@ impl RowStore for WeightlessRows<'_> {
 
     fn all(&self) -> Result<Cow<'_, Rows>> {
         let rows = self.rows.all()?;
-        let weights =
-            rows.iter().map(|view| if self.gone.contains(&view.id) { 0.0 } else { view.weight }).collect();
+        let weights = rows
+            .iter()
+            .map(|view| {
+                if self.gone.contains(&view.id) {
+                    0.0
+                } else {
+                    view.weight
+                }
+            })
+            .collect();
         // Slots of rows that left earlier would not match the weights: copy what is there.
         Ok(Cow::Owned(rows.filter(|_| true).weighted(weights)?))
     }

@@ -27,7 +27,14 @@ impl Forget<LogisticModel> for Retrain {
         model.check_request(rows, gone)?;
         let retained = ChangedRows::new(rows, gone, None);
         let next = model.settings().fit(&retained, None)?;
-        let evidence = request::from_scratch(next.evidence(NAME, Claim::Exact), gone.len(), retained.len());
-        Ok(Outcome { model: next, evidence })
+        let evidence = request::from_scratch(
+            next.evidence(NAME, Claim::Exact),
+            gone.len(),
+            retained.len(),
+        );
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }

@@ -27,6 +27,8 @@ impl Forget<LogisticModel> for WarmStart {
             work.train()?;
             work.tighten(model.settings().exact_tolerance())
         };
-        model.open(Forget::<LogisticModel>::name(self), rows, gone)?.step(train, Claim::Exact)
+        model
+            .open(Forget::<LogisticModel>::name(self), rows, gone)?
+            .step(train, Claim::Exact)
     }
 }

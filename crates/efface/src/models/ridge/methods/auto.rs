@@ -19,7 +19,12 @@ impl Forget<RidgeModel> for Auto {
         Claim::Exact
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         let k = gone.len();
         let d = model.features();
         let (method, reason): (&dyn Forget<RidgeModel>, String) = match model.form() {
@@ -30,10 +35,14 @@ impl Forget<RidgeModel> for Auto {
                 ),
             ),
             // The closed form inverts a k×k matrix; beyond the width, solving the d×d one again is cheaper.
-            _ if k > d => {
-                (&Summation, format!("{k} rows are more than the {d} features: subtract and solve again"))
-            }
-            _ => (&Exact, "squared loss has a closed form in what the model keeps".to_string()),
+            _ if k > d => (
+                &Summation,
+                format!("{k} rows are more than the {d} features: subtract and solve again"),
+            ),
+            _ => (
+                &Exact,
+                "squared loss has a closed form in what the model keeps".to_string(),
+            ),
         };
         let mut outcome = method.forget(model, rows, gone)?;
         outcome.evidence.reason = Some(reason);

@@ -19,7 +19,12 @@ impl Forget<RidgeModel> for Exact {
         Claim::Exact
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         model.exactly(self.name(), rows, gone, None)
     }
@@ -27,7 +32,11 @@ impl Forget<RidgeModel> for Exact {
 
 /// What the model without these rows would predict for them: Y_D − (I − H_D)⁻¹ r_D, one line per row, for free from
 /// what forgetting computes. Rows of weight 0 are predicted like any other.
-pub fn leave_out_predictions(model: &RidgeModel, rows: &dyn RowStore, ids: &[RowId]) -> Result<Mat<f64>> {
+pub fn leave_out_predictions(
+    model: &RidgeModel,
+    rows: &dyn RowStore,
+    ids: &[RowId],
+) -> Result<Mat<f64>> {
     model.check_request(rows, ids)?;
     let outputs = model.outputs();
     if let RidgeBody::Dense(body) = &model.body {

@@ -23,23 +23,35 @@ impl Forget<RidgeModel> for Influence {
         Claim::Approximate
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         if gone.is_empty() {
             let evidence = model.evidence(NAME, Claim::Approximate);
-            return Ok(Outcome { model: model.clone(), evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence,
+            });
         }
         let mut outcome = match &model.body {
             RidgeBody::Dense(body) => {
                 let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
-                let residual = super::projection_residual::residual_in_use(model, &change, &start, par);
+                let residual =
+                    super::projection_residual::residual_in_use(model, &change, &start, par);
                 let mut signed = residual;
                 apply_signs(&mut signed, &change.rows.signs);
                 let theta = change.moved(&model.theta, &signed, par);
                 let (next, step) = body.approximately(model, change, &start, theta, par)?;
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
-                Outcome { model: next, evidence }
+                Outcome {
+                    model: next,
+                    evidence,
+                }
             }
             RidgeBody::Wide(_) => {
                 let all = RowOperator::new(model, rows, &[], None)?;
@@ -50,7 +62,11 @@ impl Forget<RidgeModel> for Influence {
                     let scores = model.score(row.features);
                     for (output, score) in scores.into_iter().enumerate() {
                         let residual = row.weight * (row.targets[output] - score);
-                        crate::linalg::add_scaled(pull.col_as_slice_mut(output), residual, &written);
+                        crate::linalg::add_scaled(
+                            pull.col_as_slice_mut(output),
+                            residual,
+                            &written,
+                        );
                     }
                 })?;
                 let (step, iterations) = all.solve_rows(&pull, &model.settings)?;
@@ -61,7 +77,10 @@ impl Forget<RidgeModel> for Influence {
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 evidence.rows_read = rows.len();
                 evidence.iterations = iterations;
-                Outcome { model: next, evidence }
+                Outcome {
+                    model: next,
+                    evidence,
+                }
             }
         };
         outcome.evidence.forgotten = gone.len();

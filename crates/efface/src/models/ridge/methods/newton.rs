@@ -22,7 +22,12 @@ impl Forget<RidgeModel> for Newton {
         Claim::Exact
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         let (RidgeBody::Dense(body), false) = (&model.body, gone.is_empty()) else {
             return model.exactly(NAME, rows, gone, None);
@@ -44,11 +49,18 @@ impl Forget<RidgeModel> for Newton {
         let unsupported = body.unsupported(Some(&change.rows));
         clear(&mut theta, &unsupported);
         let ledger = body.unknown_after(&change);
-        let request = ChangeRequest { store: rows, gone, new: None };
+        let request = ChangeRequest {
+            store: rows,
+            gone,
+            new: None,
+        };
         let (next, step) = body.accept(model, change, theta, ledger, request, par)?;
         let mut evidence = next.evidence(NAME, Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }

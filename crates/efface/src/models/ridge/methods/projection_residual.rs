@@ -27,7 +27,12 @@ impl Forget<RidgeModel> for ProjectionResidual {
         Claim::Approximate
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         self.check()?;
         if self.rounds > 1 {
@@ -35,7 +40,10 @@ impl Forget<RidgeModel> for ProjectionResidual {
         }
         if gone.is_empty() {
             let evidence = model.evidence(NAME, Claim::Approximate);
-            return Ok(Outcome { model: model.clone(), evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence,
+            });
         }
         let raw = raw_rows(model, rows, gone)?;
         let mut outcome = match &model.body {
@@ -48,7 +56,10 @@ impl Forget<RidgeModel> for ProjectionResidual {
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
                 evidence.directions_dropped = dropped;
-                Outcome { model: next, evidence }
+                Outcome {
+                    model: next,
+                    evidence,
+                }
             }
             RidgeBody::Wide(_) => self.wide(model, rows, gone, &raw)?,
         };
@@ -65,15 +76,19 @@ impl ProjectionResidual {
         gone: &[RowId],
         raw: &Mat<f64>,
     ) -> Result<Outcome<RidgeModel>> {
-        let GatheredRows { rows: signed, roots, .. } =
-            GatheredRows::read(&model.basis, model.outputs(), rows, gone, None)?;
+        let GatheredRows {
+            rows: signed,
+            roots,
+            ..
+        } = GatheredRows::read(&model.basis, model.outputs(), rows, gone, None)?;
         let (zt, iterations) =
             RowOperator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
-        let core =
-            ChangeCore::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
+        let core = ChangeCore::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| {
+            Error::Unsupported {
                 method: NAME,
                 reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
-            })?;
+            }
+        })?;
         let residual = residuals(&signed, &model.theta, Par::Seq);
         let misfit = misfits(&core, &residual, &roots);
         let (theta, dropped) = self.step(model, raw, &misfit, Par::Seq)?;
@@ -86,7 +101,10 @@ impl ProjectionResidual {
         evidence.directions_dropped = dropped;
         evidence.largest_leverage = Some(core.leverage);
         evidence.condition = Some(core.condition);
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 
     /// θ − α X_Dᵀ G⁺ (X_Dθ − ŷ_D) in the caller's coordinates, and the directions dropped.
@@ -100,7 +118,14 @@ impl ProjectionResidual {
         let (coordinates, dropped) = projection::span_coordinates(raw, misfit, par)?;
         let (mut coefficients, mut intercept) = model.parameters();
         let mut change = Mat::zeros(raw.nrows(), misfit.ncols());
-        multiply(change.as_mut(), Accum::Replace, raw.as_ref(), coordinates.as_ref(), self.step, par);
+        multiply(
+            change.as_mut(),
+            Accum::Replace,
+            raw.as_ref(),
+            coordinates.as_ref(),
+            self.step,
+            par,
+        );
         let first = model.settings.intercept as usize;
         for (output, intercept) in intercept.iter_mut().enumerate() {
             if first == 1 {
@@ -146,7 +171,11 @@ fn misfits(core: &ChangeCore, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
     let errors = core.times(residual);
     // A row of weight 0 taught the model nothing: its prediction is the same with and without it.
     Mat::from_fn(residual.nrows(), residual.ncols(), |k, output| {
-        if roots[k] > 0.0 { (-errors[(k, output)] - residual[(k, output)]) / roots[k] } else { 0.0 }
+        if roots[k] > 0.0 {
+            (-errors[(k, output)] - residual[(k, output)]) / roots[k]
+        } else {
+            0.0
+        }
     })
 }
 
@@ -154,11 +183,18 @@ fn misfits(core: &ChangeCore, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
 /// of the removed rows, the k×k matrix C = Σ c_i c_iᵀ of their coordinates, its eigenvectors carried back, and one
 /// projected gradient step. Slower than the form above, and here to be compared with it. `x` has one column per row, `y`
 /// one line, `theta` one column per output; `hat` is H_D.
-pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>) -> Result<Mat<f64>> {
+pub fn printed_form(
+    x: &Mat<f64>,
+    y: &Mat<f64>,
+    theta: &Mat<f64>,
+    hat: &Mat<f64>,
+) -> Result<Mat<f64>> {
     let d = x.nrows();
     let k = x.ncols();
     let predictions = printed_predictions(x, y, theta, hat);
-    let largest = (0..k).map(|i| dot(x.col_as_slice(i), x.col_as_slice(i))).fold(0.0, f64::max);
+    let largest = (0..k)
+        .map(|i| dot(x.col_as_slice(i), x.col_as_slice(i)))
+        .fold(0.0, f64::max);
     let noise = (f64::EPSILON * largest * k.max(d) as f64).sqrt();
     let mut basis: Vec<Vec<f64>> = Vec::new();
     let mut coordinates = Mat::<f64>::zeros(k, k);
@@ -179,7 +215,14 @@ pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>
     let rank = basis.len();
     let c = coordinates.as_ref().subrows(0, rank);
     let mut gram = Mat::zeros(rank, rank);
-    multiply_lower(gram.as_mut(), Accum::Replace, c, c.transpose(), 1.0, Par::Seq);
+    multiply_lower(
+        gram.as_mut(),
+        Accum::Replace,
+        c,
+        c.transpose(),
+        1.0,
+        Par::Seq,
+    );
     let (values, vectors) = symmetric_eigen(gram.as_ref(), Par::Seq).ok_or_else(|| {
         Error::Damaged("the coordinates of the removed rows have no eigendecomposition".into())
     })?;
@@ -188,7 +231,8 @@ pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>
         // ∇L = Σ (θᵀx_i − ŷ_i) x_i
         let mut gradient = vec![0.0; d];
         for i in 0..k {
-            let misfit = dot(x.col_as_slice(i), theta.col_as_slice(output)) - predictions[(i, output)];
+            let misfit =
+                dot(x.col_as_slice(i), theta.col_as_slice(output)) - predictions[(i, output)];
             add_scaled(&mut gradient, misfit, x.col_as_slice(i));
         }
         for j in 0..rank {
@@ -211,7 +255,13 @@ pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>
 /// Ŷ = Y_D − (I − T)⁻¹ D R with T_ij = H_ij/(1 − H_ii) off the diagonal and D = diag 1/(1 − H_ii).
 fn printed_predictions(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>) -> Mat<f64> {
     let k = x.ncols();
-    let system = Mat::from_fn(k, k, |i, j| if i == j { 1.0 } else { -hat[(i, j)] / (1.0 - hat[(i, i)]) });
+    let system = Mat::from_fn(k, k, |i, j| {
+        if i == j {
+            1.0
+        } else {
+            -hat[(i, j)] / (1.0 - hat[(i, i)])
+        }
+    });
     let scaled = Mat::from_fn(k, y.ncols(), |i, output| {
         let residual = y[(i, output)] - dot(x.col_as_slice(i), theta.col_as_slice(output));
         residual / (1.0 - hat[(i, i)])
@@ -233,7 +283,13 @@ mod tests {
         let x: Vec<f64> = (0..n)
             .flat_map(|i| {
                 let source = if copies && i % 2 == 1 { i - 1 } else { i };
-                (0..d).map(move |j| if copies && source == 4 { 0.0 } else { value(source, j) })
+                (0..d).map(move |j| {
+                    if copies && source == 4 {
+                        0.0
+                    } else {
+                        value(source, j)
+                    }
+                })
             })
             .collect();
         let y = (0..n).map(|i| ((i * 13) % 7) as f64 - 3.0).collect();
@@ -254,15 +310,26 @@ mod tests {
     /// The fast form equals the printed one, corrected, on ordinary, duplicate and zero rows, and for k > d.
     #[test]
     fn the_fast_form_is_the_printed_one() {
-        for (n, d, k, copies) in [(60, 9, 1, false), (60, 9, 5, false), (60, 9, 6, true), (60, 4, 11, false)]
-        {
+        for (n, d, k, copies) in [
+            (60, 9, 1, false),
+            (60, 9, 5, false),
+            (60, 9, 6, true),
+            (60, 4, 11, false),
+        ] {
             let rows = rows(n, d, copies);
             let ids: Vec<RowId> = (0..k as u64).map(RowId).collect();
-            let model = Ridge::new(0.3).intercept(false).form(Form::Factor).fit(&rows).unwrap();
-            let fast = ProjectionResidual::default().forget(&model, &rows, &ids).unwrap();
+            let model = Ridge::new(0.3)
+                .intercept(false)
+                .form(Form::Factor)
+                .fit(&rows)
+                .unwrap();
+            let fast = ProjectionResidual::default()
+                .forget(&model, &rows, &ids)
+                .unwrap();
             let x = raw_rows(&model, &rows, &ids).unwrap();
             let mut y = Mat::zeros(k, 1);
-            rows.visit(&ids, &mut |i, row| y[(i, 0)] = row.targets[0]).unwrap();
+            rows.visit(&ids, &mut |i, row| y[(i, 0)] = row.targets[0])
+                .unwrap();
             let theta = model.parameters().0;
             let printed = printed_form(&x, &y, &theta, &hat_block(&model, &rows, &ids)).unwrap();
             let off = (&fast.model.parameters().0 - &printed).norm_l2() / printed.norm_l2();
@@ -279,9 +346,18 @@ mod tests {
         let ids = [RowId(3), RowId(10), RowId(20)];
         let model = Ridge::new(0.1).intercept(false).fit(&rows).unwrap();
         let theta = model.parameters().0;
-        let exact = Exact.forget(&model, &rows, &ids).unwrap().model.parameters().0;
-        let projected =
-            ProjectionResidual::default().forget(&model, &rows, &ids).unwrap().model.parameters().0;
+        let exact = Exact
+            .forget(&model, &rows, &ids)
+            .unwrap()
+            .model
+            .parameters()
+            .0;
+        let projected = ProjectionResidual::default()
+            .forget(&model, &rows, &ids)
+            .unwrap()
+            .model
+            .parameters()
+            .0;
         let x = raw_rows(&model, &rows, &ids).unwrap();
         let way = &exact - &theta;
         let gram = x.transpose() * &x;

@@ -32,7 +32,11 @@ impl ProjectionResidual {
         let mut outcome = if left == 0.0 {
             whole
         } else {
-            Self { step: 1.0 - left, ..Self::default() }.forget(model, rows, gone)?
+            Self {
+                step: 1.0 - left,
+                ..Self::default()
+            }
+            .forget(model, rows, gone)?
         };
         outcome.evidence.iterations = rounds;
         Ok(outcome)

@@ -19,14 +19,26 @@ impl Forget<RidgeModel> for Retrain {
         Claim::Exact
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         let retained = rows.all()?.filter(request::stays(gone));
         let mut next = model.settings().fit(&retained)?;
         if let (RidgeBody::Dense(old), RidgeBody::Dense(new)) = (&model.body, &mut next.body) {
             new.ledger.refactorisations = old.ledger.refactorisations;
         }
-        let evidence = request::from_scratch(next.evidence(NAME, Claim::Exact), gone.len(), retained.len());
-        Ok(Outcome { model: next, evidence })
+        let evidence = request::from_scratch(
+            next.evidence(NAME, Claim::Exact),
+            gone.len(),
+            retained.len(),
+        );
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }

@@ -17,7 +17,12 @@ impl Forget<RidgeModel> for Summation {
         Claim::Exact
     }
 
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+    fn forget(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         let RidgeBody::Dense(body) = &model.body else {
             return Err(Error::Unsupported {
@@ -27,13 +32,26 @@ impl Forget<RidgeModel> for Summation {
         };
         if gone.is_empty() {
             let evidence = model.evidence("summation", Claim::Exact);
-            return Ok(Outcome { model: model.clone(), evidence });
+            return Ok(Outcome {
+                model: model.clone(),
+                evidence,
+            });
         }
-        let (next, step) =
-            body.summed(model, ChangeRequest { store: rows, gone, new: None }, Step::default())?;
+        let (next, step) = body.summed(
+            model,
+            ChangeRequest {
+                store: rows,
+                gone,
+                new: None,
+            },
+            Step::default(),
+        )?;
         let mut evidence = next.evidence("summation", Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
-        Ok(Outcome { model: next, evidence })
+        Ok(Outcome {
+            model: next,
+            evidence,
+        })
     }
 }
