@@ -1,6 +1,7 @@
 #![no_main]
-//! Arbitrary text as a condition on rows (`--where`): a condition, or an error that names a place in the text, never a panic. A
-//! condition that was read holds for any row or its negation does, and its columns may be missing.
+//! Arbitrary text as a condition on rows (`--where`): a condition, or an error that names a place
+//! in the text, never a panic. A condition that was read holds for any row or its negation does,
+//! and its columns may be missing.
 
 use efface::features::Cell;
 use efface_io::RowCondition;

@@ -1,5 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as a csv file: records or an error, never a panic, twice the same, and the same from blocks.
+//! Arbitrary bytes as a csv file: records or an error, never a panic, twice the same, and the same
+//! from blocks.
 
 use efface_io::{Source, TableRecord};
 use libfuzzer_sys::fuzz_target;

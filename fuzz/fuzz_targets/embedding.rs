@@ -1,5 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as word vectors, in both forms: they are read or refused, and what was read can be used.
+//! Arbitrary bytes as word vectors, in both forms: they are read or refused, and what was read can
+//! be used.
 
 use efface_nn::Embedding;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as the three files of a pretrained encoder. The first two bytes say where one ends and the next begins.
+//! Arbitrary bytes as the three files of a pretrained encoder. The first two bytes say where one
+//! ends and the next begins.
 
 use efface_nn::minilm::MiniLm;
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as a model file: it opens or is refused, and reading what it holds never panics. `sealed` gets past the
-//! checksums, which this target does not.
+//! Arbitrary bytes as a model file: it opens or is refused, and reading what it holds never panics.
+//! `sealed` gets past the checksums, which this target does not.
 
 use std::io::Write;
 

@@ -1,5 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as a stored network, a part of one, or a checkpoint: they are read or refused in little memory.
+//! Arbitrary bytes as a stored network, a part of one, or a checkpoint: they are read or refused in
+//! little memory.
 
 use efface_nn::{Backbone, Network, NetworkRecipe, TrainingCheckpoint};
 use libfuzzer_sys::fuzz_target;

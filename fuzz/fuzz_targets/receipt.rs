@@ -1,5 +1,6 @@
-//! Everything a verifier reads from strangers: bundles, receipts, checkpoints, keys, proofs. Nothing may panic, nothing
-//! that was not signed may verify, and what parses as canonical JSON must be written back to the same bytes.
+//! Everything a verifier reads from strangers: bundles, receipts, checkpoints, keys, proofs.
+//! Nothing may panic, nothing that was not signed may verify, and what parses as canonical JSON
+//! must be written back to the same bytes.
 #![no_main]
 
 use efface_receipt::{

@@ -1,9 +1,10 @@
 #![no_main]
-//! Receipts whose signer lies: values of valid receipts are replaced and the receipts are signed anew, so that nothing but the
-//! rules of consistency can refuse them. A receipt that is signed is read back to the same bytes, and a log of such receipts
-//! is replayed or refused.
+//! Receipts whose signer lies: values of valid receipts are replaced and the receipts are signed
+//! anew, so that nothing but the rules of consistency can refuse them. A receipt that is signed is
+//! read back to the same bytes, and a log of such receipts is replayed or refused.
 //!
-//! The input is a list of edits: four bytes each say which receipt, which value, and by what it is replaced.
+//! The input is a list of edits: four bytes each say which receipt, which value, and by what it is
+//! replaced.
 
 use std::sync::LazyLock;
 

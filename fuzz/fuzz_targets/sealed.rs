@@ -1,6 +1,7 @@
 #![no_main]
-//! A model file whose owner lies: a valid one in which values were replaced, with every checksum and signature made anew, so
-//! that nothing but sense can refuse it. It opens or is refused in little memory, and whatever is asked of it is answered.
+//! A model file whose owner lies: a valid one in which values were replaced, with every checksum
+//! and signature made anew, so that nothing but sense can refuse it. It opens or is refused in
+//! little memory, and whatever is asked of it is answered.
 //!
 //! The input is a list of edits: four bytes each say what is edited, where, and by what.
 

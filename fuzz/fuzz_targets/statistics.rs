@@ -1,6 +1,7 @@
 #![no_main]
-//! Arbitrary bytes as statistics that a worker sent: sums, or an error, never a panic and never more memory than the bytes account for.
-//! What was read gives the same bytes again, and merges with itself or says why not.
+//! Arbitrary bytes as statistics that a worker sent: sums, or an error, never a panic and never
+//! more memory than the bytes account for. What was read gives the same bytes again, and merges
+//! with itself or says why not.
 
 use efface::{LinearStatistics, Ridge};
 use efface_engine::Statistics;

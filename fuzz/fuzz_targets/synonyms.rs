@@ -1,6 +1,6 @@
 #![no_main]
-//! Arbitrary bytes as a table of synonyms: words with others that may stand for them, or an error that names a line, never a
-//! panic. What was read is then used on the same bytes as a text.
+//! Arbitrary bytes as a table of synonyms: words with others that may stand for them, or an error
+//! that names a line, never a panic. What was read is then used on the same bytes as a text.
 
 use efface::features::{Synonyms, TextAugmenter};
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Lays out what `crates/efface/benches/linear.rs` and `xtask/bench/linear.py` measured, in one run on one machine.
+//! Lays out what `crates/efface/benches/linear.rs` and `xtask/bench/linear.py` measured, in one run
+//! on one machine.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +10,8 @@ use crate::{
     classifiers, data, machine, methods, networks, package, python, root, scale, speed, torture,
 };
 
-/// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
+/// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table
+/// 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
     (1, [79.0, 50.0, 42.0, 29.0], [60.0, 15.0, 9.0, 4.0]),
     (5, [99.0, 60.0, 47.0, 30.0], [125.0, 43.0, 25.0, 12.0]),
@@ -64,7 +66,8 @@ pub(crate) fn threads_of(default: usize) -> String {
     }
 }
 
-/// Runs a benchmark again on so many processors. Programs that take all there are take these, and others are told.
+/// Runs a benchmark again on so many processors. Programs that take all there are take these, and
+/// others are told.
 fn on_threads(count: &str, args: &[&String]) -> Result<()> {
     let last = count
         .parse::<usize>()
@@ -85,7 +88,8 @@ fn on_threads(count: &str, args: &[&String]) -> Result<()> {
     Ok(())
 }
 
-/// `bench [NAME …] [--threads T]`. Streams, fits and forms take the flag themselves, some of them a list.
+/// `bench [NAME …] [--threads T]`. Streams, fits and forms take the flag themselves, some of them a
+/// list.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let takes_threads =
         |name: &String| ["stream", "fit", "forms", "compare"].contains(&name.as_str());

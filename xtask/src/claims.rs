@@ -1,4 +1,5 @@
-//! What the bounds are worth, on many seeded problems: the long versions of tests that CI runs in short.
+//! What the bounds are worth, on many seeded problems: the long versions of tests that CI runs in
+//! short.
 
 use anyhow::{Result, bail};
 

@@ -1,5 +1,5 @@
-//! Lays out what `crates/efface/benches/classifiers.rs` and `xtask/bench/classifiers.py` measured: forgetting from a
-//! classifier through the default door, beside refitting it.
+//! Lays out what `crates/efface/benches/classifiers.rs` and `xtask/bench/classifiers.py` measured:
+//! forgetting from a classifier through the default door, beside refitting it.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,7 +8,8 @@ use crate::bench::{measure, number, parse, threads_of};
 use crate::python;
 use crate::scratch::ScratchFolder;
 
-/// One table of rows: its name, rows, columns, classes, and what its rows are: words a row where they are text, 0 where they are dense.
+/// One table of rows: its name, rows, columns, classes, and what its rows are: words a row where
+/// they are text, 0 where they are dense.
 struct TableShape {
     name: &'static str,
     rows: usize,

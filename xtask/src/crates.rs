@@ -1,5 +1,6 @@
-//! Whether every crate that is meant for crates.io can be packed: its metadata, its licences, its page, and versions for
-//! the crates of this repository that it depends on. Nothing is uploaded, and the network is not needed.
+//! Whether every crate that is meant for crates.io can be packed: its metadata, its licences, its
+//! page, and versions for the crates of this repository that it depends on. Nothing is uploaded,
+//! and the network is not needed.
 
 use std::process::Command;
 

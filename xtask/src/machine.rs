@@ -1,4 +1,5 @@
-//! The processor that measures, and whether it is quiet: printed with the tables of every benchmark.
+//! The processor that measures, and whether it is quiet: printed with the tables of every
+//! benchmark.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Lays out what `crates/efface/benches/methods.rs` and `xtask/bench/methods.py` measured: every method on real data.
+//! Lays out what `crates/efface/benches/methods.rs` and `xtask/bench/methods.py` measured: every
+//! method on real data.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Lays out what `crates/efface-nn/benches/nn` and `xtask/bench/nn.py` measured: networks beside PyTorch and
-//! sentence-transformers.
+//! Lays out what `crates/efface-nn/benches/nn` and `xtask/bench/nn.py` measured: networks beside
+//! PyTorch and sentence-transformers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! The Python package: its wheel in an environment under target/, its tests, and its benchmark beside scikit-learn.
+//! The Python package: its wheel in an environment under target/, its tests, and its benchmark
+//! beside scikit-learn.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,15 +9,16 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::python::{ENGINES, Environment, PACKAGE};
 use crate::root;
 
-/// Builds the package's wheel and installs it. The tests take the profile of `cargo test`, whose dependencies are built already.
+/// Builds the package's wheel and installs it. The tests take the profile of `cargo test`, whose
+/// dependencies are built already.
 fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
     let python = environment.interpreter()?;
     install_wheel(&python, "python", release)?;
     Ok(python)
 }
 
-/// Builds the aggregate function of DataFusion and installs it. It is a workspace of its own, and always optimised: what is
-/// optimised in it is little.
+/// Builds the aggregate function of DataFusion and installs it. It is a workspace of its own, and
+/// always optimised: what is optimised in it is little.
 fn install_aggregate(python: &Path) -> Result<()> {
     install_wheel(python, "python/datafusion-aggregate", true)
 }
@@ -99,7 +101,8 @@ pub(crate) fn test() -> Result<()> {
     )
 }
 
-/// The same sums on every engine that there is an adapter for; `bench` measures them beside each other.
+/// The same sums on every engine that there is an adapter for; `bench` measures them beside each
+/// other.
 pub(crate) fn engines(args: &[String]) -> Result<()> {
     match args.first().map(String::as_str) {
         None => {

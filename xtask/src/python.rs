@@ -1,4 +1,5 @@
-//! Virtual environments under target/: the libraries that benchmarks compare with, and what tests of other languages need.
+//! Virtual environments under target/: the libraries that benchmarks compare with, and what tests
+//! of other languages need.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -85,8 +86,8 @@ pub(crate) const ENGINES: Environment = Environment {
     ],
 };
 
-/// What the second verifier of receipts and its tests need: signatures, validators of the published schemas, and an
-/// implementation of COSE receipts that is not ours.
+/// What the second verifier of receipts and its tests need: signatures, validators of the published
+/// schemas, and an implementation of COSE receipts that is not ours.
 pub(crate) const VERIFIER: Environment = Environment {
     folder: "venv-verify",
     requirements: &[
@@ -98,7 +99,8 @@ pub(crate) const VERIFIER: Environment = Environment {
     ],
 };
 
-/// What drives a browser, looks for what not everyone can use, and tries an API against its description.
+/// What drives a browser, looks for what not everyone can use, and tries an API against its
+/// description.
 pub(crate) const SERVICE: Environment = Environment {
     folder: "venv-service",
     requirements: &[
@@ -128,7 +130,8 @@ pub(crate) const FIDES: Environment = Environment {
 };
 
 impl Environment {
-    /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
+    /// Its interpreter; the environment is made on first use, and again when the requirements have
+    /// changed.
     pub(crate) fn interpreter(&self) -> Result<PathBuf> {
         let folder = root()?.join("target").join(self.folder);
         let python = folder.join("bin/python");

@@ -1,5 +1,6 @@
-//! What must hold before a release, beside the tests: licences, bans and sources of everything that is built in, known
-//! vulnerabilities where their database can be reached, and a list of the parts (an SBOM in CycloneDX's form).
+//! What must hold before a release, beside the tests: licences, bans and sources of everything that
+//! is built in, known vulnerabilities where their database can be reached, and a list of the parts
+//! (an SBOM in CycloneDX's form).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -58,7 +59,8 @@ pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Known vulnerabilities. Their database is fetched; where that cannot be done, it is said and nothing is claimed.
+/// Known vulnerabilities. Their database is fetched; where that cannot be done, it is said and
+/// nothing is claimed.
 fn advisories(deny: &str) -> Result<()> {
     let fetched = Command::new(deny)
         .args(["fetch", "db"])

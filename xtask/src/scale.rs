@@ -1,6 +1,7 @@
-//! Fits of files in batches, beside fits of the same files in memory: time, bytes a second and the most memory that was taken.
-//! `cargo xtask bench scale` measures the files of docs/scale.md; a format, rows and columns measure another one, and `logistic` or `kmeans` in the
-//! place of a format a fit by passes.
+//! Fits of files in batches, beside fits of the same files in memory: time, bytes a second and the
+//! most memory that was taken. `cargo xtask bench scale` measures the files of docs/scale.md; a
+//! format, rows and columns measure another one, and `logistic` or `kmeans` in the place of a
+//! format a fit by passes.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +20,8 @@ const LITTLE: &str = "64M";
 /// What a fit in memory may hold: all.
 const ALL: &str = "1000G";
 
-/// How often the memory of a fit is looked at. The system keeps the highest figure, so that only what happens after the last look is missed.
+/// How often the memory of a fit is looked at. The system keeps the highest figure, so that only
+/// what happens after the last look is missed.
 const GLANCE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -162,7 +164,8 @@ fn watch(mut child: Child) -> Result<TakenTime> {
     }
 }
 
-/// The most memory of a process so far in bytes, and its processor time in seconds; None once it is over.
+/// The most memory of a process so far in bytes, and its processor time in seconds; None once it is
+/// over.
 fn glance(process: u32) -> Option<(u64, f64)> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status
@@ -230,7 +233,8 @@ fn stream(
         bytes,
         &taken,
     );
-    // The rate and the memory of each fifth of the bytes show whether either depends on how many there were before.
+    // The rate and the memory of each fifth of the bytes show whether either depends on how many
+    // there were before.
     let mut last = (0.0, 0);
     for part in 1..=5 {
         let Some((time, done, memory)) = seen.iter().find(|(_, done, _)| *done >= bytes / 5 * part)

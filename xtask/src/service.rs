@@ -11,7 +11,8 @@ use crate::{root, run};
 /// What the verifier is compiled for: a program without files or network.
 const TARGET: &str = "wasm32-wasip1";
 
-/// Bytes of the verifier that a browser compiles, at most; and where wasm-opt could not be had, which takes a tenth off.
+/// Bytes of the verifier that a browser compiles, at most; and where wasm-opt could not be had,
+/// which takes a tenth off.
 const MOST_BYTES: usize = 300 << 10;
 const MOST_BYTES_UNSQUEEZED: usize = 350 << 10;
 
@@ -25,7 +26,8 @@ const WASM_FEATURES: [&str; 6] = [
     "--enable-sign-ext",
 ];
 
-/// Compiles the verifier; the next build of the server takes it along. False where the compiler's target cannot be had.
+/// Compiles the verifier; the next build of the server takes it along. False where the compiler's
+/// target cannot be had.
 pub(crate) fn build_verifier() -> Result<bool> {
     if !has_target() && run("rustup", &["target", "add", TARGET]).is_err() {
         eprintln!(
@@ -86,7 +88,8 @@ pub(crate) fn build_verifier() -> Result<bool> {
     Ok(true)
 }
 
-/// Hashes as loops and not unrolled, and places in panics without the folders of this machine: both are smaller.
+/// Hashes as loops and not unrolled, and places in panics without the folders of this machine: both
+/// are smaller.
 fn verifier_flags() -> Vec<String> {
     let mut flags = vec![
         "--cfg".to_owned(),
@@ -101,7 +104,8 @@ fn verifier_flags() -> Vec<String> {
     flags
 }
 
-/// Makes a program smaller with binaryen's wasm-opt, which is installed where it may be. False where it cannot be had.
+/// Makes a program smaller with binaryen's wasm-opt, which is installed where it may be. False
+/// where it cannot be had.
 fn squeeze(built: &Path, squeezed: &Path) -> Result<bool> {
     let is_there = || Command::new("wasm-opt").arg("--version").output().is_ok();
     if !is_there() {
@@ -136,8 +140,8 @@ fn has_target() -> bool {
     })
 }
 
-/// The page in Chromium and the API against its description, with the command at `program`; `verifies` says whether the
-/// verifier for browsers is in it.
+/// The page in Chromium and the API against its description, with the command at `program`;
+/// `verifies` says whether the verifier for browsers is in it.
 pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
     let interpreter: PathBuf = match SERVICE.interpreter() {
         Ok(interpreter) => interpreter,
@@ -169,7 +173,8 @@ pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
     Ok(())
 }
 
-/// The files of docs/integrations against a server and their packages, with the command at `program`.
+/// The files of docs/integrations against a server and their packages, with the command at
+/// `program`.
 pub(crate) fn integrations(program: &str, with_fides: bool) -> Result<()> {
     let mut environments: Vec<&Environment> = vec![&INTEGRATIONS];
     if with_fides {

@@ -1,5 +1,5 @@
-//! What users pay, beside numpy in the same run: a stream of requests, fits, the choice of form; and this commit against the
-//! figures recorded before.
+//! What users pay, beside numpy in the same run: a stream of requests, fits, the choice of form;
+//! and this commit against the figures recorded before.
 
 use std::collections::BTreeMap;
 
@@ -199,7 +199,8 @@ struct RecordedFigures {
     figures: BTreeMap<String, RecordedFigure>,
 }
 
-/// A time as a multiple of something measured in the same run, so that it means the same on another machine.
+/// A time as a multiple of something measured in the same run, so that it means the same on another
+/// machine.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct RecordedFigure {
     ratio: f64,
@@ -241,8 +242,8 @@ pub(crate) fn compare(args: &[String]) -> Result<()> {
 }
 
 impl RecordedFigure {
-    /// The figure of several runs. Other work on the machine makes a run slower and never faster, so that the least counts, and
-    /// how near the next one came to it says how much that is worth.
+    /// The figure of several runs. Other work on the machine makes a run slower and never faster,
+    /// so that the least counts, and how near the next one came to it says how much that is worth.
     fn of(mut ratios: Vec<f64>) -> Self {
         ratios.sort_by(f64::total_cmp);
         let least = ratios.first().copied().unwrap_or(f64::NAN);

@@ -17,8 +17,9 @@ struct TestPart {
     is_fast: bool,
 }
 
-/// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
-/// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
+/// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what
+/// takes longest to build or to run: integration tests, documentation, the torture of model files,
+/// and everything that needs Python.
 const PARTS: [TestPart; 14] = [
     TestPart {
         name: "format",
@@ -173,7 +174,8 @@ fn lints() -> Result<()> {
     )
 }
 
-/// The fuzz targets are a workspace of their own, so that nothing else notices when a name that they use is gone.
+/// The fuzz targets are a workspace of their own, so that nothing else notices when a name that
+/// they use is gone.
 fn fuzz_targets() -> Result<()> {
     crate::run(
         "cargo",
@@ -254,8 +256,8 @@ fn examples() -> Result<()> {
     Ok(())
 }
 
-/// Builds the examples and commands of all crates at once. One crate alone would be built with other features of those below
-/// it, which means all of them again.
+/// Builds the examples and commands of all crates at once. One crate alone would be built with
+/// other features of those below it, which means all of them again.
 fn build_programs() -> Result<()> {
     crate::run(
         "cargo",
@@ -319,8 +321,8 @@ pub(crate) fn integrations(args: &[String]) -> Result<()> {
     service_tests::integrations(&program("efface")?, with_fides)
 }
 
-/// The second verifier on the shared vectors, on every machine that has Python. Where its libraries can neither be
-/// found nor fetched, that is said.
+/// The second verifier on the shared vectors, on every machine that has Python. Where its libraries
+/// can neither be found nor fetched, that is said.
 fn verifier() -> Result<()> {
     if python("python3", "").is_none() {
         eprintln!("skipped: there is no python3, verify/ is not run");
@@ -369,7 +371,8 @@ fn packages() -> Result<()> {
     dependencies()
 }
 
-/// Licences and sources of the dependencies, where cargo-deny is installed; `cargo xtask release-check` installs it.
+/// Licences and sources of the dependencies, where cargo-deny is installed; `cargo xtask
+/// release-check` installs it.
 fn dependencies() -> Result<()> {
     let is_there = std::process::Command::new("cargo-deny")
         .arg("--version")
@@ -427,10 +430,12 @@ pub(crate) fn fuzz(seconds: &str) -> Result<()> {
                 "-max_len=262144",
                 "-timeout=20",
             ])
-            // The sanitizer is an unstable option of the compiler, which this lets a stable one take.
+            // The sanitizer is an unstable option of the compiler, which this lets a stable one
+            // take.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("PATH", tools_first()?)
-            // The sanitizer reports tables of the bundled SQLite as defined twice; that is not what is looked for.
+            // The sanitizer reports tables of the bundled SQLite as defined twice; that is not what
+            // is looked for.
             .env("ASAN_OPTIONS", "detect_odr_violation=0")
             .current_dir(root()?)
             .status()

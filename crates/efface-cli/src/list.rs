@@ -1,5 +1,6 @@
-//! What is read as a whole: lists with an entry a line (ids to forget, words of a vocabulary) and tables on standard input.
-//! However long a line or all of it is, no more than the limits are held in memory.
+//! What is read as a whole: lists with an entry a line (ids to forget, words of a vocabulary) and
+//! tables on standard input. However long a line or all of it is, no more than the limits are held
+//! in memory.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,5 +1,6 @@
-//! The `efface` command: parse, dispatch, print the error, choose the exit code. What the verbs do lives in
-//! `commands/`, one file each; everything that is more than words on a terminal lives in the libraries.
+//! The `efface` command: parse, dispatch, print the error, choose the exit code. What the verbs do
+//! lives in `commands/`, one file each; everything that is more than words on a terminal lives in
+//! the libraries.
 
 mod cli;
 mod commands;

@@ -1,5 +1,6 @@
-//! Files that a command writes. A file appears under its name only when it is complete. Whether it may be written at all is
-//! decided in one place, `efface_engine::files::check_outputs`, which every command asks before any work.
+//! Files that a command writes. A file appears under its name only when it is complete. Whether it
+//! may be written at all is decided in one place, `efface_engine::files::check_outputs`, which
+//! every command asks before any work.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Progress bars over the engine's reports, drawn on standard error and cleared when their work is over.
+//! Progress bars over the engine's reports, drawn on standard error and cleared when their work is
+//! over.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,8 @@ impl ProgressBars {
         }
     }
 
-    /// From here on the first ctrl-C asks a training to stop and keep the best that it has; a second one ends the command.
+    /// From here on the first ctrl-C asks a training to stop and keep the best that it has; a
+    /// second one ends the command.
     pub(crate) fn listen(&self) -> Result {
         let armed = || {
             // In this order: the second signal must find the flag that the first one set.

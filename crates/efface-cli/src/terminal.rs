@@ -1,5 +1,5 @@
-//! Where words go: results on standard output, messages, notes and errors on standard error. Nothing here panics when
-//! a stream is closed.
+//! Where words go: results on standard output, messages, notes and errors on standard error.
+//! Nothing here panics when a stream is closed.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;

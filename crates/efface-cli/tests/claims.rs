@@ -1,4 +1,5 @@
-//! A tolerance that was missed is told by a warning, a field and an exit code of its own; the change stands.
+//! A tolerance that was missed is told by a warning, a field and an exit code of its own; the
+//! change stands.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Requests and files that cannot be served: the exit code, the message, the hint, and that nothing changes.
+//! Requests and files that cannot be served: the exit code, the message, the hint, and that nothing
+//! changes.
 
 mod common;
 

@@ -178,7 +178,8 @@ fn logistic_tells_two_classes_and_softmax_more() {
     );
 }
 
-/// A Hessian as it was at the fit can tell a row that left since; without one there is nothing to tell.
+/// A Hessian as it was at the fit can tell a row that left since; without one there is nothing to
+/// tell.
 #[test]
 fn a_classifier_keeps_no_curvature_where_it_is_told_so() {
     let folder = houses();
@@ -566,7 +567,8 @@ fn likelihoods_and_weights_of_classes_are_settings() {
     );
 }
 
-/// Models whose bound is the gradient over the penalty: after a forget they are those of a fit without the row.
+/// Models whose bound is the gradient over the penalty: after a forget they are those of a fit
+/// without the row.
 #[test]
 fn support_vectors_and_counts_forget_exactly() {
     for (model, target) in [("svm", "city"), ("poisson", "rooms")] {

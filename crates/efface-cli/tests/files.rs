@@ -1,5 +1,5 @@
-//! Files as people have them: some of their rows, other separators, decimal commas, words for nothing, dates, several files; and
-//! many requests in one file.
+//! Files as people have them: some of their rows, other separators, decimal commas, words for
+//! nothing, dates, several files; and many requests in one file.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Input that asks for too much, and text that wants to be obeyed: errors that name the limit, and output that nothing obeys.
+//! Input that asks for too much, and text that wants to be obeyed: errors that name the limit, and
+//! output that nothing obeys.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;

@@ -376,7 +376,8 @@ fn a_dash_is_standard_output() {
     assert!(!folder.path("-").exists());
 }
 
-/// A typo in a target costs every other row digits; forgetting it brings them back, and the report says how.
+/// A typo in a target costs every other row digits; forgetting it brings them back, and the report
+/// says how.
 #[test]
 fn a_large_target_leaves_no_trace() {
     let folder = Folder::new();

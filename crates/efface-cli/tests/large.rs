@@ -1,4 +1,5 @@
-//! Folders, patterns, standard input, and files of which the rows do not fit into the memory that is allowed.
+//! Folders, patterns, standard input, and files of which the rows do not fit into the memory that
+//! is allowed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -250,7 +251,8 @@ fn fits_by_passes_take_the_same_memory_for_more_rows() {
         };
         let few = most("few.csv");
         let many = most("many.csv");
-        // Thirty-two thousand rows more are 25,600 kB of numbers, and three times that in a fit in memory.
+        // Thirty-two thousand rows more are 25,600 kB of numbers, and three times that in a fit in
+        // memory.
         assert!(
             many < few + 9_000,
             "{model:?}: {few} kB for a third of the rows, {many} kB for all"

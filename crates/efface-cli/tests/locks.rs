@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use common::*;
 use rusqlite::Connection;
 
-/// Every command asks for the same patience, also one that only looks, and also while a model is opened.
+/// Every command asks for the same patience, also one that only looks, and also while a model is
+/// opened.
 #[test]
 fn every_command_waits_as_long_as_it_is_told() {
     let folder = Folder::with_houses();
@@ -45,8 +46,8 @@ fn every_command_waits_as_long_as_it_is_told() {
     release.join().unwrap();
 }
 
-/// On Unix a process that closes a file loses its locks on it. Opening a model a second time must not cost the first its
-/// lock, or another process would change the file at the same time.
+/// On Unix a process that closes a file loses its locks on it. Opening a model a second time must
+/// not cost the first its lock, or another process would change the file at the same time.
 #[test]
 fn opening_a_model_twice_keeps_the_lock_of_the_first() {
     let folder = Folder::with_houses();

@@ -1,5 +1,5 @@
-//! A pretrained encoder from the command line: a tiny one that this test writes, and the real one where a folder is named
-//! in EFFACE_MINILM.
+//! A pretrained encoder from the command line: a tiny one that this test writes, and the real one
+//! where a folder is named in EFFACE_MINILM.
 
 #![allow(
     clippy::unwrap_used,
@@ -66,8 +66,9 @@ fn nothing_is_left_uncovered() {
         (&report["method"], &report["claim"]),
         (&"exact".into(), &"exact".into())
     );
-    // That a row was forgotten is remembered, by a salted hash. The encoder owes the row nothing, nor do its words, nor do the
-    // units that the head calculates in: they are those of the encoder.
+    // That a row was forgotten is remembered, by a salted hash. The encoder owes the row nothing,
+    // nor do its words, nor do the units that the head calculates in: they are those of the
+    // encoder.
     let rest = |report: &serde_json::Value| {
         let evidence = &report["evidence"];
         let lists = [&evidence["not_covered"], &evidence["kept_beside"]];

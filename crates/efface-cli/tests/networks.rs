@@ -11,7 +11,8 @@ use std::fmt::Write;
 
 use common::Folder;
 
-/// Texts of filler words with two words of their class somewhere; `n` of them in three classes, of seven people.
+/// Texts of filler words with two words of their class somewhere; `n` of them in three classes, of
+/// seven people.
 fn texts(from: usize, n: usize) -> String {
     let filler = ["the", "of", "and", "to", "in", "for", "on", "with"];
     let mut table = String::from("doc,author,topic,text\n");
@@ -168,7 +169,8 @@ fn every_method_of_the_head_and_the_whole_network() {
     assert_ne!(before, folder.done("predict docs.efface docs.csv"));
     folder.done("verify docs.efface");
 
-    // What is left is, to the last digit, a network that was fitted without the rows, but for the choice of words.
+    // What is left is, to the last digit, a network that was fitted without the rows, but for the
+    // choice of words.
     let gone: Vec<String> = [0, 1, 2, 3, 4, 5, 10, 20, 21]
         .iter()
         .map(|at| format!("d{at},"))
@@ -720,7 +722,8 @@ fn a_network_is_fitted_anew_in_its_place() {
     assert_eq!(report["claim"], "exact", "{report}");
     folder.fails("forget docs.efface --ids d17", 4, &["it was forgotten on"]);
 
-    // A model without an encoder takes the place of one that has it, and leaves nothing of it behind.
+    // A model without an encoder takes the place of one that has it, and leaves nothing of it
+    // behind.
     let left: Vec<&String> = left
         .iter()
         .filter(|line| !line.starts_with("d65,"))

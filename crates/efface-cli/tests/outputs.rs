@@ -1,12 +1,13 @@
-//! Files that commands write: none replaces a model, a key or what is no plain file, and killed commands leave nothing that
-//! the next one does not remove.
+//! Files that commands write: none replaces a model, a key or what is no plain file, and killed
+//! commands leave nothing that the next one does not remove.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
 use common::{Folder, HOUSES};
 
-/// Every option that writes a file of a name that the user gives, but that of a fit, which may replace a model.
+/// Every option that writes a file of a name that the user gives, but that of a fit, which may
+/// replace a model.
 const WRITERS: [&str; 8] = [
     "forget houses.efface --ids h1 --receipt",
     "export houses.efface -o",
@@ -386,7 +387,8 @@ fn a_killed_fit_leaves_nothing_after_the_next_command() {
         "--discard-log",
         "--quiet",
     ];
-    // In memory, and by passes over the rows in the draft. Killed as soon as the draft is there; if the fit was faster, it is tried again.
+    // In memory, and by passes over the rows in the draft. Killed as soon as the draft is there; if
+    // the fit was faster, it is tried again.
     for how in [&[][..], &["--model", "poisson", "--memory", "100K"]] {
         kill_in_time(&folder, &[&words[..], how].concat());
     }

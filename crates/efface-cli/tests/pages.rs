@@ -1,5 +1,5 @@
-//! The commands of the first page and of the tutorial, run as they stand there, each page in a folder of its own. What a
-//! page shows as output is compared with what comes out.
+//! The commands of the first page and of the tutorial, run as they stand there, each page in a
+//! folder of its own. What a page shows as output is compared with what comes out.
 
 #![allow(
     clippy::unwrap_used,

@@ -108,7 +108,8 @@ fn keys_change_and_old_receipts_still_hold() {
         }
         folder.done(&format!("verify houses.efface --key {keys}"));
     }
-    // A file from before the rotation has the head of that time: the old key signed it, and the list says so.
+    // A file from before the rotation has the head of that time: the old key signed it, and the
+    // list says so.
     folder.done("verify early.cose --key list.pub");
     folder.fails("verify early.cose --key new.pub", 5, &["not verified"]);
     assert!(

@@ -1,4 +1,5 @@
-//! Nightly refits: a new fit takes the place of a model, and its log, its keys and what it has forgotten go on.
+//! Nightly refits: a new fit takes the place of a model, and its log, its keys and what it has
+//! forgotten go on.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! `efface reproduce` from outside: what it refuses, and how it says so. Whole runs are tested in its library.
+//! `efface reproduce` from outside: what it refuses, and how it says so. Whole runs are tested in
+//! its library.
 
 mod common;
 

@@ -33,7 +33,8 @@ fn the_example_lines_work() {
         (report["forgotten"].as_u64(), report["rows"].as_u64()),
         (Some(14), Some(2086))
     );
-    // With so small a penalty the columns are barely determined, and the bound may say less than the tolerance wants.
+    // With so small a penalty the columns are barely determined, and the bound may say less than
+    // the tolerance wants.
     let missed = report["tolerance_missed"].as_bool().unwrap();
     let told = if missed {
         ("approximate", 8)

@@ -5,7 +5,8 @@ mod common;
 
 use common::Folder;
 
-/// Three models of houses, one of them without ann, and one whose rows name people in another column.
+/// Three models of houses, one of them without ann, and one whose rows name people in another
+/// column.
 fn with_models() -> Folder {
     let folder = Folder::with_houses();
     std::fs::create_dir(folder.path("models")).unwrap();
@@ -151,7 +152,8 @@ fn an_index_names_nobody_and_is_believed_of_unchanged_models_alone() {
     let folder = with_models();
     folder.fails(&format!("{REQUEST} --by-index"), 2, &["efface index"]);
     let report = folder.json("index models --json");
-    // ann and three more own houses; b has seven owners, c six; d names people in another column, which is indexed too.
+    // ann and three more own houses; b has seven owners, c six; d names people in another column,
+    // which is indexed too.
     assert_eq!(report["models"], 4);
     let index = std::fs::read_to_string(folder.path("models/subjects.index")).unwrap();
     assert!(

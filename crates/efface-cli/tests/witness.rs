@@ -84,7 +84,8 @@ fn a_receipt_is_verified_with_a_quorum_of_witnesses() {
         assert_eq!((python("2"), python("3")), (Some(0), Some(1)));
     }
 
-    // The log grows: the witness is asked from where it stands, and cosignatures of the old head are of no use.
+    // The log grows: the witness is asked from where it stands, and cosignatures of the old head
+    // are of no use.
     folder.done("forget houses.efface --ids h2");
     folder.fails(
         "verify houses.efface --witness witnesses.pub --quorum 1",

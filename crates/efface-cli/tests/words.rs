@@ -1,4 +1,5 @@
-//! What the command says: one line where four said it, plurals, hints that name only what was given.
+//! What the command says: one line where four said it, plurals, hints that name only what was
+//! given.
 
 mod common;
 

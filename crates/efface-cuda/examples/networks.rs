@@ -1,9 +1,10 @@
 //! The table of networks in docs/scale.md, "A graphics card":
 //! `cargo run --release -p efface-cuda --example networks -- DATA ENCODER THREADS`.
 //!
-//! DATA is the folder of data sets, ENCODER the folder of a pretrained encoder, or `-` without one. Training of a BiLSTM of 500 a
-//! direction on BBC news and of six layers of 64 on AG News, and encoding with MiniLM, each beside the processor. What PyTorch takes
-//! is printed by `xtask/bench/card.py`.
+//! DATA is the folder of data sets, ENCODER the folder of a pretrained encoder, or `-` without one.
+//! Training of a BiLSTM of 500 a direction on BBC news and of six layers of 64 on AG News, and
+//! encoding with MiniLM, each beside the processor. What PyTorch takes is printed by
+//! `xtask/bench/card.py`.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! The table of docs/scale.md, "A graphics card": `cargo run --release -p efface-cuda --example table -- ROWS WIDTH THREADS`.
+//! The table of docs/scale.md, "A graphics card": `cargo run --release -p efface-cuda --example
+//! table -- ROWS WIDTH THREADS`.
 //!
-//! Sums of rows that are on the card, of rows that are in the processor's memory, factors, and whole fits, each beside what the
-//! processor takes. Ends with a failure where card and processor disagree by more than their bounds allow.
+//! Sums of rows that are on the card, of rows that are in the processor's memory, factors, and
+//! whole fits, each beside what the processor takes. Ends with a failure where card and processor
+//! disagree by more than their bounds allow.
 
 use std::sync::Arc;
 use std::time::Instant;

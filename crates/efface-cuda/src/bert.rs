@@ -1,5 +1,5 @@
-//! A pretrained encoder on the card. The tokens of a batch lie one after another without padding; products serve all of them at
-//! once, and attention keeps its scores to itself.
+//! A pretrained encoder on the card. The tokens of a batch lie one after another without padding;
+//! products serve all of them at once, and attention keeps its scores to itself.
 
 use std::sync::Mutex;
 

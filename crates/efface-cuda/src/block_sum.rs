@@ -1,5 +1,5 @@
-//! A sum of XᵀX over rows that come from the processor's memory, in blocks. While one block is written, the one before it is copied,
-//! and the one before that is multiplied.
+//! A sum of XᵀX over rows that come from the processor's memory, in blocks. While one block is
+//! written, the one before it is copied, and the one before that is multiplied.
 
 use efface::{GramSum, SummedGram};
 
@@ -16,8 +16,8 @@ const BLOCK_BYTES: usize = 24 << 20;
 /// Rows of a block, at most.
 const MOST_ROWS: usize = 8192;
 
-/// Rows of a product, of few columns and of many. More would save little time and let every sum have more terms, which the bounds of
-/// all requests pay for.
+/// Rows of a product, of few columns and of many. More would save little time and let every sum
+/// have more terms, which the bounds of all requests pay for.
 const NARROW_PRODUCT: usize = 256;
 const WIDE_PRODUCT: usize = 1024;
 

@@ -1,5 +1,5 @@
-//! A card with a stream for copies and one for work, and the calls of its libraries that have no safe form: products, sums and
-//! factors.
+//! A card with a stream for copies and one for work, and the calls of its libraries that have no
+//! safe form: products, sums and factors.
 
 use std::ffi::c_int;
 use std::fmt::Debug;
@@ -69,7 +69,8 @@ macro_rules! card_number {
             ) -> cublasStatus_t {
                 let lower = cublasFillMode_t::CUBLAS_FILL_MODE_LOWER;
                 let plain = cublasOperation_t::CUBLAS_OP_N;
-                // SAFETY: the caller vouches for both matrices; the two factors are read before the call returns.
+                // SAFETY: the caller vouches for both matrices; the two factors are read before the
+                // call returns.
                 unsafe {
                     blas::$syrk(
                         handle,
@@ -93,7 +94,8 @@ macro_rules! card_number {
                 x: *const Self,
                 y: *mut Self,
             ) -> cublasStatus_t {
-                // SAFETY: the caller vouches for both vectors; the factor is read before the call returns.
+                // SAFETY: the caller vouches for both vectors; the factor is read before the call
+                // returns.
                 unsafe { blas::$axpy(handle, n, &Self::ONE, x, 1, y, 1) }
             }
         }
@@ -103,7 +105,8 @@ macro_rules! card_number {
 card_number!(f64, cublasDsyrk_v2, cublasDaxpy_v2);
 card_number!(f32, cublasSsyrk_v2, cublasSaxpy_v2);
 
-/// A graphics card, a stream of work on it, and a stream of copies beside it. Clones of it would share both: each sum has its own.
+/// A graphics card, a stream of work on it, and a stream of copies beside it. Clones of it would
+/// share both: each sum has its own.
 #[derive(Debug)]
 pub struct Card {
     pub(crate) context: Arc<CudaContext>,
@@ -197,7 +200,8 @@ impl Card {
         Ok(CardMatrix { values, width })
     }
 
-    /// The sum of XᵀX over rows that are on the card, block by block, and the milliseconds that the card took for it.
+    /// The sum of XᵀX over rows that are on the card, block by block, and the milliseconds that the
+    /// card took for it.
     ///
     /// # Errors
     /// There is no room, or a product fails.
@@ -217,8 +221,8 @@ impl Card {
         Ok((values, f64::from(milliseconds)))
     }
 
-    /// Replaces the lower triangle of a matrix by its Cholesky factor; the first pivot that is not positive, if there is one, and the
-    /// milliseconds that the card took.
+    /// Replaces the lower triangle of a matrix by its Cholesky factor; the first pivot that is not
+    /// positive, if there is one, and the milliseconds that the card took.
     ///
     /// # Errors
     /// There is no room, or the library fails.
@@ -234,7 +238,8 @@ impl Card {
         let (a, recorded) = matrix.values.device_ptr_mut(&self.work);
         let a = a as *mut f64;
         let mut length = 0;
-        // SAFETY: `a` holds n² numbers on the handle's card, and `length` lives until the call returns.
+        // SAFETY: `a` holds n² numbers on the handle's card, and `length` lives until the call
+        // returns.
         unsafe { solver::cusolverDnDpotrf_bufferSize(handle.cu(), lower, n, a, n, &mut length) }
             .result()
             .map_err(CudaError::call("the size of a factorisation"))?;
@@ -246,8 +251,8 @@ impl Card {
         {
             let (room, _recorded) = room.device_ptr_mut(&self.work);
             let (info, _recorded_info) = info.device_ptr_mut(&self.work);
-            // SAFETY: `a` holds n² numbers, `room` as many as the library asked for, `info` one; all are on the handle's card and live
-            // until the stream has been waited for below.
+            // SAFETY: `a` holds n² numbers, `room` as many as the library asked for, `info` one;
+            // all are on the handle's card and live until the stream has been waited for below.
             unsafe {
                 solver::cusolverDnDpotrf(
                     handle.cu(),

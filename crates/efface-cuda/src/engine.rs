@@ -15,7 +15,8 @@ use crate::kernels::{Kernels, NETWORK};
 use crate::network::CudaNetwork;
 use crate::probe;
 
-/// Up to this many columns the processor has a factor before the matrix would be on the card and back.
+/// Up to this many columns the processor has a factor before the matrix would be on the card and
+/// back.
 const LEAST_FACTOR: usize = 2048;
 
 /// A card that multiplies rows and factors sums.
@@ -73,7 +74,8 @@ impl CudaEngine {
             .clone()
     }
 
-    /// What could be taken over; else the reason is kept, and the processor does the work: nothing is lost yet.
+    /// What could be taken over; else the reason is kept, and the processor does the work: nothing
+    /// is lost yet.
     fn taken<T>(&self, made: Result<T, CudaError>) -> Option<T> {
         match made {
             Ok(made) => {
@@ -113,7 +115,8 @@ impl CudaEngine {
         CudaBert::new(&self.card, bert, max_tokens)
     }
 
-    /// Products of whole numbers of 26 bits have 52: a card that splits doubles into shorter numbers gets them wrong.
+    /// Products of whole numbers of 26 bits have 52: a card that splits doubles into shorter
+    /// numbers gets them wrong.
     fn check_products(&self) -> Result<(), CudaError> {
         let rows = [
             67_108_859.0,

@@ -12,8 +12,9 @@ use crate::error::CudaError;
 /// Threads of a block; `BLOCK` in the sources.
 pub(crate) const BLOCK: u32 = 256;
 
-/// Sources and the kernels in them, each with the kinds of its arguments: a place on the card (p), a count (i), a number (f).
-/// A launch is compared with these, and a test compares these with the sources.
+/// Sources and the kernels in them, each with the kinds of its arguments: a place on the card (p),
+/// a count (i), a number (f). A launch is compared with these, and a test compares these with the
+/// sources.
 pub(crate) const NETWORK: KernelSource = KernelSource {
     source: include_str!("kernels/network.cu"),
     kernels: &[
@@ -172,8 +173,9 @@ impl Kernels {
             block_dim: (threads, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: number and kinds of the arguments are those of the kernel, as was compared above. Whoever calls gives places that lie
-        // in memory that lives until the stream was waited for, and counts that end within it.
+        // SAFETY: number and kinds of the arguments are those of the kernel, as was compared above.
+        // Whoever calls gives places that lie in memory that lives until the stream was waited for,
+        // and counts that end within it.
         unsafe { launch.launch(config) }.map_err(CudaError::call("a launch"))?;
         Ok(())
     }

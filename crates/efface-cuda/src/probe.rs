@@ -1,5 +1,5 @@
-//! Whether driver and libraries are there, in a version that will do. The bindings end the process where a function is missing, so
-//! that this is asked first, of the library that they would take.
+//! Whether driver and libraries are there, in a version that will do. The bindings end the process
+//! where a function is missing, so that this is asked first, of the library that they would take.
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
@@ -11,7 +11,8 @@ use crate::error::CudaError;
 /// The oldest driver: that of CUDA 13.0.
 const DRIVER: c_int = 13_000;
 
-/// The libraries, the functions that tell their versions, and the major versions that come with CUDA 13.
+/// The libraries, the functions that tell their versions, and the major versions that come with
+/// CUDA 13.
 const LIBRARIES: [(&str, &[u8], c_int); 2] = [
     ("cublas", b"cublasGetProperty\0", 13),
     ("cusolver", b"cusolverGetProperty\0", 12),
@@ -91,9 +92,11 @@ fn version(number: c_int) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
-/// The library of this name that the bindings would take. It stays loaded, because they take it next.
+/// The library of this name that the bindings would take. It stays loaded, because they take it
+/// next.
 fn first_of(name: &str) -> Option<ManuallyDrop<Library>> {
-    // SAFETY: the libraries are NVIDIA's; to load one runs its start-up code, which has no conditions.
+    // SAFETY: the libraries are NVIDIA's; to load one runs its start-up code, which has no
+    // conditions.
     let load = |file: &String| unsafe { Library::new(file) }.ok();
     cudarc::get_lib_name_candidates(name)
         .iter()
@@ -104,7 +107,8 @@ fn first_of(name: &str) -> Option<ManuallyDrop<Library>> {
 /// What a function that writes one number into its argument writes.
 fn number_from(library: &Library, function: &[u8]) -> Option<c_int> {
     let mut value = 0;
-    // SAFETY: `cuDriverGetVersion` has this signature in every version, and may be called before all others.
+    // SAFETY: `cuDriverGetVersion` has this signature in every version, and may be called before
+    // all others.
     let status = unsafe {
         let function = library
             .get::<unsafe extern "C" fn(*mut c_int) -> c_int>(function)
@@ -119,10 +123,12 @@ fn major_from(library: &Library, function: &[u8]) -> Option<c_int> {
     property_from(library, function, 0)
 }
 
-/// A part of the version that a library says it has, as `libraryPropertyType` counts them: major, minor, patch.
+/// A part of the version that a library says it has, as `libraryPropertyType` counts them: major,
+/// minor, patch.
 fn property_from(library: &Library, function: &[u8], part: c_int) -> Option<c_int> {
     let mut value = 0;
-    // SAFETY: both functions take a property and a place for its value in every version, and need no handle.
+    // SAFETY: both functions take a property and a place for its value in every version, and need
+    // no handle.
     let status = unsafe {
         let function = library
             .get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(function)

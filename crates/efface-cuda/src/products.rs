@@ -1,4 +1,5 @@
-//! Products of matrices that lie on the card, in single precision and column by column, as the networks have them.
+//! Products of matrices that lie on the card, in single precision and column by column, as the
+//! networks have them.
 
 use std::ffi::c_int;
 
@@ -56,8 +57,9 @@ impl Card {
             return Ok(());
         }
         let one = 1.0f32;
-        // SAFETY: whoever calls gives places of matrices of these sizes on this card, in memory that lives until the stream was waited
-        // for; the two factors are read before the call returns.
+        // SAFETY: whoever calls gives places of matrices of these sizes on this card, in memory
+        // that lives until the stream was waited for; the two factors are read before the call
+        // returns.
         unsafe {
             blas::cublasSgemm_v2(
                 *self.blas.handle(),
@@ -80,7 +82,8 @@ impl Card {
         .map_err(CudaError::call("a product"))
     }
 
-    /// sum += A·1: the sum of all columns of a matrix, with a vector of as many ones as it has columns.
+    /// sum += A·1: the sum of all columns of a matrix, with a vector of as many ones as it has
+    /// columns.
     pub(crate) fn add_columns(
         &self,
         (rows, columns): (usize, usize),

@@ -5,11 +5,12 @@ use cudarc::driver::{CudaSlice, CudaView, DevicePtr, DevicePtrMut, PinnedHostSli
 use crate::card::{Card, CardNumber, size};
 use crate::error::CudaError;
 
-/// So many products are added up on their own before they join the others, so that no sum has many terms.
+/// So many products are added up on their own before they join the others, so that no sum has many
+/// terms.
 const TOGETHER: usize = 64;
 
-/// The sum of the products of blocks, on the card. Each block has its own product, which is then added: how many terms a sum has does
-/// not depend on how the library begins one.
+/// The sum of the products of blocks, on the card. Each block has its own product, which is then
+/// added: how many terms a sum has does not depend on how the library begins one.
 #[derive(Debug)]
 pub(crate) struct CardTotals<T> {
     width: usize,
@@ -77,7 +78,8 @@ impl<T: CardNumber> CardTotals<T> {
         Ok(())
     }
 
-    /// The sum, column after column, once it is done, and the most roundings that an entry of it has seen.
+    /// The sum, column after column, once it is done, and the most roundings that an entry of it
+    /// has seen.
     pub(crate) fn read(mut self, card: &Card) -> Result<(Vec<T>, usize), CudaError> {
         if self.recent.1 > 0 {
             self.put_aside(card)?;
@@ -109,7 +111,8 @@ fn multiply<T: CardNumber>(
         .map_err(CudaError::call("the use of the card"))?;
     let (c, _written) = into.device_ptr_mut(&card.work);
     let (a, _read) = rows.device_ptr(&card.work);
-    // SAFETY: `a` holds n·k numbers and `c` n², as was just looked at; the handle works in the stream in which both were waited for.
+    // SAFETY: `a` holds n·k numbers and `c` n², as was just looked at; the handle works in the
+    // stream in which both were waited for.
     unsafe { T::syrk(*card.blas.handle(), n, k, a as *const T, c as *mut T) }
         .result()
         .map_err(CudaError::call("a product"))
@@ -125,7 +128,8 @@ fn add<T: CardNumber>(
     let length = size(to.len())?;
     let (x, _read) = from.device_ptr(&card.work);
     let (y, _written) = to.device_ptr_mut(&card.work);
-    // SAFETY: both hold as many numbers, on the card of the handle, which works in the stream in which both were waited for.
+    // SAFETY: both hold as many numbers, on the card of the handle, which works in the stream in
+    // which both were waited for.
     unsafe { T::axpy(*card.blas.handle(), length, x as *const T, y as *mut T) }
         .result()
         .map_err(CudaError::call("a sum"))

@@ -1,5 +1,5 @@
-//! What a card gives is what the processor gives; where there is none, the error says so. On a machine without CUDA the tests of
-//! sums have nothing to test, and say that.
+//! What a card gives is what the processor gives; where there is none, the error says so. On a
+//! machine without CUDA the tests of sums have nothing to test, and say that.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ fn what_is_missing_is_named() {
     let Err(error) = CudaEngine::open() else {
         return;
     };
-    // Whatever is missing, the reason is one of those that a user can act on, and never a failed call.
+    // Whatever is missing, the reason is one of those that a user can act on, and never a failed
+    // call.
     assert!(!matches!(error, CudaError::Call { .. }), "{error}");
     let told = error.to_string();
     assert!(

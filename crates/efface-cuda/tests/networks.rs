@@ -1,4 +1,5 @@
-//! Networks on a card are the processor's, up to rounding; where there is no card there is nothing to test, and that is said.
+//! Networks on a card are the processor's, up to rounding; where there is no card there is nothing
+//! to test, and that is said.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

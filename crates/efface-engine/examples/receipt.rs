@@ -1,4 +1,5 @@
-//! Fit, forget, verify: a model file forgets a person, and its receipt is checked with the public key alone.
+//! Fit, forget, verify: a model file forgets a person, and its receipt is checked with the public
+//! key alone.
 //!
 //! `cargo run -p efface-engine --example receipt`
 

@@ -1,8 +1,10 @@
-//! What rows cost, measured: `cargo xtask bench rows`. Every part that reads or changes a model runs in a process of its own, so
-//! that its memory is its own. Times are wall times with the processor's beside them: on a busy machine the latter count.
+//! What rows cost, measured: `cargo xtask bench rows`. Every part that reads or changes a model
+//! runs in a process of its own, so that its memory is its own. Times are wall times with the
+//! processor's beside them: on a busy machine the latter count.
 //!
 //! - `constants`: the rates that docs/scale.md predicts with;
-//! - `forget ROWS …`: a model of so many rows is made in batches, and one row of it is forgotten by a process of its own;
+//! - `forget ROWS …`: a model of so many rows is made in batches, and one row of it is forgotten by
+//!   a process of its own;
 //! - `bulk ROWS IDS`: so many ids in one request, ridge and naive Bayes.
 
 use std::io::{BufWriter, Write};
@@ -116,7 +118,8 @@ fn tell_usage(started: Instant) -> Measured {
             .and_then(|field| field.parse::<f64>().ok())
             .unwrap_or(0.0)
     };
-    // Threads that have ended are in the ticks, of a hundredth of a second each; short work is in the nanoseconds of those that live.
+    // Threads that have ended are in the ticks, of a hundredth of a second each; short work is in
+    // the nanoseconds of those that live.
     let processor = processor_seconds()?.max((ticks(11) + ticks(12)) / 100.0);
     println!(
         "{} {processor} {}",

@@ -33,7 +33,8 @@ pub(crate) fn date(stamp: &str) -> &str {
 fn rfc3339(seconds: u64) -> String {
     let days = seconds / 86_400;
     let rest = seconds % 86_400;
-    // The Gregorian calendar repeats every 146,097 days; counting years from March puts the leap day last.
+    // The Gregorian calendar repeats every 146,097 days; counting years from March puts the leap
+    // day last.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;

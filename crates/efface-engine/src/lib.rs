@@ -1,9 +1,11 @@
-//! The durable side of efface: a model and its rows in one file, which change together or not at all.
+//! The durable side of efface: a model and its rows in one file, which change together or not at
+//! all.
 //!
-//! [`fit`] reads a table and writes a model file; an [`Engine`] opens it, forgets rows by id or by the person they
-//! belong to, learns new rows, corrects known ones, and predicts. Every change is one transaction. After a forget no
-//! byte of the row is left in the file: not its content, not its id, not a word that it alone held. A policy may put the
-//! overwriting off for a while, see [`PolicyChange::settle_after`]; until then nothing reads the row.
+//! [`fit`] reads a table and writes a model file; an [`Engine`] opens it, forgets rows by id or by
+//! the person they belong to, learns new rows, corrects known ones, and predicts. Every change is
+//! one transaction. After a forget no byte of the row is left in the file: not its content, not its
+//! id, not a word that it alone held. A policy may put the overwriting off for a while, see
+//! [`PolicyChange::settle_after`]; until then nothing reads the row.
 //!
 //! ```
 //! use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
@@ -32,22 +34,23 @@
 //!
 //! # What is in the file
 //!
-//! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `places` an
-//! index over these, `branches` the hashes over both, `parts` the model's
-//! arrays with checksums, `meta` a manifest, `forgotten` keyed hashes of the ids that left and when (the list of what
-//! must not come back), `members` and `cells` the training set as a Merkle tree, `receipts` and `nodes` the log,
-//! `requests` the answers to requests that had names, `copies` what was exported. SQLite's
-//! `secure_delete` alone does not keep the promise of the first paragraph: when its pages split and merge, copies of
-//! live cells stay behind in unused space and outlive the row (SQLite 3.40: 2 of 1,500 deleted rows could still be read
-//! from the file). So rows are only ever appended and overwritten in place, where they lie, with zeros of the same
-//! length; when most of the table is zeros it is written anew and the old pages are cleared.
+//! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject,
+//! `places` an index over these, `branches` the hashes over both, `parts` the model's arrays with
+//! checksums, `meta` a manifest, `forgotten` keyed hashes of the ids that left and when (the list
+//! of what must not come back), `members` and `cells` the training set as a Merkle tree, `receipts`
+//! and `nodes` the log, `requests` the answers to requests that had names, `copies` what was
+//! exported. SQLite's `secure_delete` alone does not keep the promise of the first paragraph: when
+//! its pages split and merge, copies of live cells stay behind in unused space and outlive the row
+//! (SQLite 3.40: 2 of 1,500 deleted rows could still be read from the file). So rows are only ever
+//! appended and overwritten in place, where they lie, with zeros of the same length; when most of
+//! the table is zeros it is written anew and the old pages are cleared.
 //!
 //! # The log
 //!
-//! Every change leaves a signed receipt in the same transaction: no receipt, no change. The signing key lies beside the
-//! model in a file of its own, `MODEL.key`, which only its owner may read. [`Engine::bundle`] gives a receipt with its
-//! proofs, [`Engine::verify`] recomputes all that the log says from what is stored. The form is that of
-//! [`efface_receipt`].
+//! Every change leaves a signed receipt in the same transaction: no receipt, no change. The signing
+//! key lies beside the model in a file of its own, `MODEL.key`, which only its owner may read.
+//! [`Engine::bundle`] gives a receipt with its proofs, [`Engine::verify`] recomputes all that the
+//! log says from what is stored. The form is that of [`efface_receipt`].
 
 mod clock;
 mod codec;

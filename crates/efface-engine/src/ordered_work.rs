@@ -1,4 +1,5 @@
-//! Work that several threads do side by side, and whose results are taken in the order of the pieces.
+//! Work that several threads do side by side, and whose results are taken in the order of the
+//! pieces.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -14,9 +15,10 @@ pub(crate) fn usual_threads() -> usize {
         .min(MOST_THREADS)
 }
 
-/// Takes pieces from `next`, works on as many of them at a time as there are threads, and shows every result to `see`, in the order of the
-/// pieces. `next` has a thread of its own, `see` is called by the caller's. At most twice as many pieces as threads are on their way.
-/// The first error of `see` ends everything.
+/// Takes pieces from `next`, works on as many of them at a time as there are threads, and shows
+/// every result to `see`, in the order of the pieces. `next` has a thread of its own, `see` is
+/// called by the caller's. At most twice as many pieces as threads are on their way. The first
+/// error of `see` ends everything.
 pub(crate) fn in_order<P: Send, T: Send, E>(
     threads: usize,
     mut next: impl FnMut() -> Option<P> + Send,

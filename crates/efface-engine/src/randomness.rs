@@ -1,4 +1,5 @@
-//! The one source of secrets and of names that nobody can guess: random bytes of the operating system.
+//! The one source of secrets and of names that nobody can guess: random bytes of the operating
+//! system.
 
 use zeroize::Zeroizing;
 

@@ -1,8 +1,10 @@
-//! What workers sum, wherever they run: the sums of a linear model and, where rows have ids, a commitment to every row. Both merge,
-//! so that a model made by many workers has the parameters and the training set of one that was made by one.
+//! What workers sum, wherever they run: the sums of a linear model and, where rows have ids, a
+//! commitment to every row. Both merge, so that a model made by many workers has the parameters and
+//! the training set of one that was made by one.
 //!
-//! A row that two workers have summed is found when they merge, because its commitment is there twice. A row that is to leave is
-//! taken out only if its commitment is there, so that nothing is subtracted that was never added.
+//! A row that two workers have summed is found when they merge, because its commitment is there
+//! twice. A row that is to leave is taken out only if its commitment is there, so that nothing is
+//! subtracted that was never added.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +65,8 @@ impl RowCommitments {
 }
 
 impl Statistics {
-    /// The sums of no rows. With a key of 32 secret bytes, which all workers share, every row must have an id and is committed to.
+    /// The sums of no rows. With a key of 32 secret bytes, which all workers share, every row must
+    /// have an id and is committed to.
     pub fn new(spec: StatisticsSpec, key: Option<&[u8; 32]>) -> Self {
         Self {
             sums: LinearStatistics::new(spec),
@@ -172,7 +175,8 @@ impl Statistics {
         Ok(())
     }
 
-    /// All of it as bytes, with a checksum. The key is not in them. Exact sums of the same rows give the same bytes.
+    /// All of it as bytes, with a checksum. The key is not in them. Exact sums of the same rows
+    /// give the same bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let sums = self.sums.to_bytes();
         let mut out = MARK.to_vec();
@@ -187,7 +191,8 @@ impl Statistics {
         out
     }
 
-    /// The inverse of [`to_bytes`](Self::to_bytes). Who adds or removes rows must give the key; who only merges need not know it.
+    /// The inverse of [`to_bytes`](Self::to_bytes). Who adds or removes rows must give the key; who
+    /// only merges need not know it.
     ///
     /// # Errors
     /// The bytes are not whole or not of this version, or the key is another.

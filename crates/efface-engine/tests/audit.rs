@@ -1,4 +1,5 @@
-//! Audits of models in files: what they find where the truth is known, and that they leave the file alone.
+//! Audits of models in files: what they find where the truth is known, and that they leave the file
+//! alone.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The rule of claims in the log: every receipt that says `exact` has a bound, and the bound is at most the tolerance.
+//! The rule of claims in the log: every receipt that says `exact` has a bound, and the bound is at
+//! most the tolerance.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -212,7 +213,8 @@ fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
         let mut left = 60;
         for line in &lines[..20] {
             let who = ids(&[line.id.as_str()]);
-            // A little less than the bound of the model as it would be stored, with the change folded in.
+            // A little less than the bound of the model as it would be stored, with the change
+            // folded in.
             let reached = engine
                 .forget(
                     &by_method(&who, &Method::default()),

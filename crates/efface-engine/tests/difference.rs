@@ -1,5 +1,6 @@
-//! What an outsider reads off two exports around a forget. The outsider has both files, which name the words, and texts of the same
-//! kind, which show how words go together; nothing of the model file, and nothing of the row.
+//! What an outsider reads off two exports around a forget. The outsider has both files, which name
+//! the words, and texts of the same kind, which show how words go together; nothing of the model
+//! file, and nothing of the row.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -89,8 +90,9 @@ impl DifferenceAttack {
         largest(&self.share, count)
     }
 
-    /// The words of a row that left between two exports. For ridge, the parameters move by H⁻¹(x − mean) times the row's residual, so that
-    /// H times the difference is the row; H is estimated from the similar texts. Frequent words get a head start by `weight`.
+    /// The words of a row that left between two exports. For ridge, the parameters move by H⁻¹(x −
+    /// mean) times the row's residual, so that H times the difference is the row; H is estimated
+    /// from the similar texts. Frequent words get a head start by `weight`.
     fn words_that_left(
         &self,
         before: &Parameters,
@@ -160,8 +162,8 @@ fn found(said: &BTreeSet<usize>, truth: &BTreeSet<usize>) -> f64 {
     said.intersection(truth).count() as f64 / truth.len() as f64
 }
 
-/// The share of their words that are found of some rows between two exports, by the attack and by guessing. Each row is looked for on its
-/// own, with the weight of the guess that serves best.
+/// The share of their words that are found of some rows between two exports, by the attack and by
+/// guessing. Each row is looked for on its own, with the weight of the guess that serves best.
 fn shares(
     outsider: &DifferenceAttack,
     before: &Parameters,

@@ -1,5 +1,5 @@
-//! Models whose rows and parameters are encrypted: they behave as others do, the file holds nothing of a row in the clear, and
-//! without the key nothing but the log can be read.
+//! Models whose rows and parameters are encrypted: they behave as others do, the file holds nothing
+//! of a row in the clear, and without the key nothing but the log can be read.
 #![allow(clippy::unwrap_used)]
 
 mod common;

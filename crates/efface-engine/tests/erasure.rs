@@ -59,8 +59,8 @@ fn id_subject_and_words_are_gone_from_the_bytes() {
     );
 }
 
-/// Rows of every size come and go in every order, so that pages fill, split and empty; whatever was forgotten at any
-/// time must not be found at any later time.
+/// Rows of every size come and go in every order, so that pages fill, split and empty; whatever was
+/// forgotten at any time must not be found at any later time.
 #[test]
 fn a_long_life_leaves_nothing_behind() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! Every family of models makes the whole way: fit, open again, predict, forget, learn back, be damaged.
+//! Every family of models makes the whole way: fit, open again, predict, forget, learn back, be
+//! damaged.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,7 +14,8 @@ use efface_engine::{
 };
 use efface_io::Source;
 
-/// A family on the table of `common`: what to fit, and whether a file of fewer rows gives the same model.
+/// A family on the table of `common`: what to fit, and whether a file of fewer rows gives the same
+/// model.
 struct Case {
     name: &'static str,
     request: fn(&str) -> FitRequest,
@@ -676,7 +678,8 @@ fn options_reach_the_method() {
         "model",
         &with(two(numbers(&table(&lines))), Logistic::new(0.5)),
     ));
-    // The order of features is drawn at every fit, so that two of them agree to rounding: all methods start from one.
+    // The order of features is drawn at every fit, so that two of them agree to rounding: all
+    // methods start from one.
     let fitted = || {
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");

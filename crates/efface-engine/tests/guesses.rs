@@ -1,5 +1,6 @@
-//! Somebody has the model file, and guesses who was forgotten and what the rows said. Nothing in the file tells whether a
-//! guess is right, and nothing links two receipts of a person. What was forgotten does not come back under another name.
+//! Somebody has the model file, and guesses who was forgotten and what the rows said. Nothing in
+//! the file tells whether a guess is right, and nothing links two receipts of a person. What was
+//! forgotten does not come back under another name.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -50,7 +51,8 @@ fn secrets(path: &std::path::Path) -> Vec<[u8; 32]> {
     ]
 }
 
-/// All values of the file that could be a commitment: the hashes in its tables and those in its receipts.
+/// All values of the file that could be a commitment: the hashes in its tables and those in its
+/// receipts.
 fn commitments(path: &std::path::Path) -> HashSet<Vec<u8>> {
     let connection = Connection::open(path).unwrap();
     let mut all = HashSet::new();
@@ -76,7 +78,8 @@ fn commitments(path: &std::path::Path) -> HashSet<Vec<u8>> {
     all
 }
 
-/// The attack that was found: it has the whole file and guesses the very id, subject, request name and content.
+/// The attack that was found: it has the whole file and guesses the very id, subject, request name
+/// and content.
 #[test]
 fn a_right_guess_is_not_told_from_a_wrong_one() {
     let bench = Bench::new();
@@ -136,7 +139,8 @@ fn a_right_guess_is_not_told_from_a_wrong_one() {
     }
 }
 
-/// The index finds rows by hashes that whoever has the file can make. Those of a row that left are nowhere in the file.
+/// The index finds rows by hashes that whoever has the file can make. Those of a row that left are
+/// nowhere in the file.
 #[test]
 fn the_index_keeps_nothing_of_a_row_that_left() {
     let bench = Bench::new();
@@ -355,7 +359,8 @@ fn a_new_fit_over_a_model_takes_over_what_it_has_forgotten() {
         SuppressionKind::Id
     );
     drop(engine);
-    // Without the secret of the old log its list is worth nothing, which is no reason to drop it in silence.
+    // Without the secret of the old log its list is worth nothing, which is no reason to drop it in
+    // silence.
     let key = bench.path("model.key");
     let kept = std::fs::read(&key).unwrap();
     std::fs::remove_file(&key).unwrap();

@@ -1,5 +1,6 @@
-//! Components of all columns, and balanced classes, change for every row when one leaves. They, and ridge and naive Bayes of them, follow
-//! from sums that are kept beside the model: no row that stays is read.
+//! Components of all columns, and balanced classes, change for every row when one leaves. They, and
+//! ridge and naive Bayes of them, follow from sums that are kept beside the model: no row that
+//! stays is read.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,7 +12,8 @@ use efface_engine::{
     ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent,
 };
 
-/// Rows of four numbers with unlike spreads and means, a level, a weight, a number and a class to predict.
+/// Rows of four numbers with unlike spreads and means, a level, a weight, a number and a class to
+/// predict.
 fn rows(count: usize) -> Vec<String> {
     let mut state = 5_u64;
     let mut next = move |below: u64| {
@@ -132,7 +134,8 @@ fn without(rows: &[String], gone: &[&str]) -> Vec<String> {
 #[test]
 fn no_row_that_stays_is_read() {
     for (at, (name, ask)) in SUMMED.iter().enumerate() {
-        // Bounds that are worked out from sums may pass the tolerance; then the rows are read, and the model is the same.
+        // Bounds that are worked out from sums may pass the tolerance; then the rows are read, and
+        // the model is the same.
         let from_sums = |read: usize, few: usize| read == few || at >= CERTAIN;
         let bench = Bench::new();
         let mut left = rows(200);
@@ -190,7 +193,8 @@ fn no_row_that_stays_is_read() {
     }
 }
 
-/// A classifier of components reads the rows for its own sake; the evidence says what followed from sums and what did not.
+/// A classifier of components reads the rows for its own sake; the evidence says what followed from
+/// sums and what did not.
 #[test]
 fn a_classifier_of_components_says_what_was_read() {
     let bench = Bench::new();
@@ -232,7 +236,8 @@ fn sums_that_lost_their_digits_are_made_anew() {
         assert_eq!(report.claim, "exact", "{name}: {report:?}");
         assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
         let report = forget(&mut engine, &["r3"], &Method::default());
-        // Few rows of a column far from 0 leave a bound near the tolerance, which the rows then make small again.
+        // Few rows of a column far from 0 leave a bound near the tolerance, which the rows then
+        // make small again.
         assert!(
             report.evidence.rows_read == 1 || name.starts_with("balanced"),
             "{name}: {report:?}"
@@ -244,7 +249,8 @@ fn sums_that_lost_their_digits_are_made_anew() {
     }
 }
 
-/// Methods that keep the features leave no sums behind that still hold a row, and the next exact request makes them anew.
+/// Methods that keep the features leave no sums behind that still hold a row, and the next exact
+/// request makes them anew.
 #[test]
 fn sums_do_not_outlive_a_method_that_keeps_the_features() {
     let bench = Bench::new();
@@ -281,7 +287,8 @@ fn sums_do_not_outlive_a_method_that_keeps_the_features() {
     );
 }
 
-/// Where other words are chosen, columns become constant, or gaps are filled with another mean, the rows are read.
+/// Where other words are chosen, columns become constant, or gaps are filled with another mean, the
+/// rows are read.
 #[test]
 fn features_that_change_otherwise_are_read_from_the_rows() {
     let bench = Bench::new();
@@ -316,7 +323,8 @@ fn features_that_change_otherwise_are_read_from_the_rows() {
     );
 }
 
-/// Sums that are not whole, or of another model, are damage and nothing else, also where the owner of the key signed them.
+/// Sums that are not whole, or of another model, are damage and nothing else, also where the owner
+/// of the key signed them.
 #[test]
 fn damaged_sums_are_told() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! Files that are not what their log says, keys that are gone, and places that cannot be written to.
+//! Files that are not what their log says, keys that are gone, and places that cannot be written
+//! to.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -307,8 +308,8 @@ fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
     sound(&engine);
 }
 
-/// A refusal that holds for every user, the administrator too: a folder lies where SQLite's journal would, and a file
-/// where a folder would.
+/// A refusal that holds for every user, the administrator too: a folder lies where SQLite's journal
+/// would, and a file where a folder would.
 #[test]
 fn a_place_that_cannot_be_written_to_changes_nothing() {
     let bench = Bench::new();

@@ -1,5 +1,6 @@
-//! Lists that lie in pages: whatever the sequence of changes, the root and the proofs are those of the whole set, and names are found
-//! where a plain list has them. A request of many ids has one effect, whole or not at all.
+//! Lists that lie in pages: whatever the sequence of changes, the root and the proofs are those of
+//! the whole set, and names are found where a plain list has them. A request of many ids has one
+//! effect, whole or not at all.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -54,7 +55,8 @@ impl SetCells for StoredCells<'_> {
     }
 }
 
-/// The stored set against the same set computed as a whole: the root in the last receipt, and proofs of what is there and what is not.
+/// The stored set against the same set computed as a whole: the root in the last receipt, and
+/// proofs of what is there and what is not.
 fn agrees_with_the_whole_set(engine: &Engine, path: &Path, rows: usize) {
     let connection = Connection::open(path).unwrap();
     let mut statement = connection

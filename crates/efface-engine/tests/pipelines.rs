@@ -1,4 +1,5 @@
-//! Whole pipelines forget: after rows came and went, features and model are those of a fit on the rows that are there.
+//! Whole pipelines forget: after rows came and went, features and model are those of a fit on the
+//! rows that are there.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -17,7 +18,8 @@ use proptest::prelude::*;
 
 const COLUMNS: &str = "id,size,age,colour,words,price,liked,stars\n";
 
-/// Rows with rare words, rare levels and gaps, so that almost every row that leaves takes a name or an extreme with it.
+/// Rows with rare words, rare levels and gaps, so that almost every row that leaves takes a name or
+/// an extreme with it.
 fn lines(count: usize) -> Vec<Line> {
     let mut state = 11_u64;
     let mut next = move |below: u64| {
@@ -74,7 +76,8 @@ fn asked(rows: &[&Line], (_, ask): &Pipeline) -> FitRequest {
     asked
 }
 
-/// No answer depends on rows that are gone, but for what a step leaves that does not promise to be exact.
+/// No answer depends on rows that are gone, but for what a step leaves that does not promise to be
+/// exact.
 fn covered(list: &[NotCovered]) -> bool {
     list.iter().all(|what| *what == NotCovered::ApproximateStep)
 }
@@ -127,7 +130,8 @@ fn same(engine: &Engine, rows: &[&Line], pipeline: &Pipeline, tolerance: f64) {
     );
 }
 
-/// How far parameters may lie from those of a new fit: classifiers are trained up to their tolerance.
+/// How far parameters may lie from those of a new fit: classifiers are trained up to their
+/// tolerance.
 fn tolerance(pipeline: &Pipeline) -> f64 {
     let trained = ["logistic", "softmax", "svm", "Poisson"];
     if trained.iter().any(|name| pipeline.0.starts_with(name)) {
@@ -310,8 +314,9 @@ fn features_that_would_all_go_are_kept_and_said() {
     assert_eq!(engine.summary().unwrap().rows, 3);
 }
 
-/// Scales and weights that change for all rows are algebra on the sums: no row that stays is read, and the evidence says so. One
-/// column lies so far from 0 that sums of its squares as they are would have lost its spread.
+/// Scales and weights that change for all rows are algebra on the sums: no row that stays is read,
+/// and the evidence says so. One column lies so far from 0 that sums of its squares as they are
+/// would have lost its spread.
 #[test]
 fn scales_change_without_reading_the_rows() {
     let rows: Vec<String> = lines(120).iter().enumerate().map(far_away).collect();
@@ -339,8 +344,8 @@ fn scales_change_without_reading_the_rows() {
             ..TermWeighting::default()
         });
     };
-    // The words of a row are always five, so that their columns nearly add up to the constant's: after the first request the
-    // bound passes the tolerance, and the rows are read.
+    // The words of a row are always five, so that their columns nearly add up to the constant's:
+    // after the first request the bound passes the tolerance, and the rows are read.
     for (ask, name, gone) in [
         (standard as fn(&mut FitRequest), "standard", vec![40, 3, 71]),
         (weights, "weights", vec![40]),
@@ -371,7 +376,8 @@ fn scales_change_without_reading_the_rows() {
         let found = (report.method.as_str(), report.evidence.rows_read);
         assert_eq!(found, ("retrain", left.len() - 1), "{name}");
     }
-    // Which value is the next extreme, only the rows can tell: all are read for that, and the model is not fitted to them.
+    // Which value is the next extreme, only the rows can tell: all are read for that, and the model
+    // is not fitted to them.
     let bench = Bench::new();
     let mut engine = fitted(&bench, "model", &rows, extremes);
     let request = by_method(&ids(&["r50"]), &Method::default());
@@ -400,7 +406,8 @@ fn far_away((at, line): (usize, &Line)) -> String {
     cells.join(",")
 }
 
-/// Balanced weights are n/(k·n_c). They are the same as a column of weights that says so, and are kept no method that leaves them.
+/// Balanced weights are n/(k·n_c). They are the same as a column of weights that says so, and are
+/// kept no method that leaves them.
 #[test]
 fn balanced_classes_count_alike() {
     let bench = Bench::new();
@@ -482,7 +489,8 @@ fn a_column_that_becomes_constant_keeps_its_unit() {
     }
 }
 
-/// The randomness of k-means follows from the numbers of rows, which a new fit without the last rows gives them too.
+/// The randomness of k-means follows from the numbers of rows, which a new fit without the last
+/// rows gives them too.
 #[test]
 fn clusters_of_scaled_rows_are_those_of_the_others() {
     let bench = Bench::new();
@@ -514,7 +522,8 @@ fn clusters_of_scaled_rows_are_those_of_the_others() {
     assert_close(&engine, &fitted("fresh", &all[..38]));
 }
 
-/// Where features differ in scale alone, a classifier is trained on from where it stands; retraining begins anew.
+/// Where features differ in scale alone, a classifier is trained on from where it stands;
+/// retraining begins anew.
 #[test]
 fn a_classifier_of_scaled_rows_is_trained_on() {
     let rows = lines(60);
@@ -588,7 +597,8 @@ fn a_classifier_whose_scale_collapses_is_that_of_the_others() {
     assert_close(&engine, &fitted("fresh", 300));
 }
 
-/// A word that only the forgotten row held has another place when the row returns; the row is known all the same.
+/// A word that only the forgotten row held has another place when the row returns; the row is known
+/// all the same.
 #[test]
 fn a_row_that_comes_back_under_another_id_is_known_by_its_words() {
     let rows = lines(30);

@@ -1,5 +1,5 @@
-//! The whole way on real data: fit from the file, forget, and compare with a fit that never saw the rows. The sets are
-//! not part of the repository; without them these tests say so and pass.
+//! The whole way on real data: fit from the file, forget, and compare with a fit that never saw the
+//! rows. The sets are not part of the repository; without them these tests say so and pass.
 
 #![allow(
     clippy::unwrap_used,
@@ -73,7 +73,8 @@ fn busiest(path: &Path) -> (String, usize) {
     counts.into_iter().max_by_key(|(_, count)| *count).unwrap()
 }
 
-/// The relative distance of the coefficients, by feature name; a feature that one side lacks counts as 0 there.
+/// The relative distance of the coefficients, by feature name; a feature that one side lacks counts
+/// as 0 there.
 fn distance(a: &Parameters, b: &Parameters) -> f64 {
     let named = |p: &Parameters| -> std::collections::BTreeMap<String, f64> {
         p.features
@@ -95,7 +96,8 @@ fn distance(a: &Parameters, b: &Parameters) -> f64 {
     (off / b.values().map(|v| v * v).sum::<f64>()).sqrt()
 }
 
-/// Fits, forgets, fits without, and returns how far apart the two ends are and the reported relative bound.
+/// Fits, forgets, fits without, and returns how far apart the two ends are and the reported
+/// relative bound.
 fn compare(
     path: &Path,
     prepare: impl Fn(&mut FitRequest),
@@ -183,11 +185,13 @@ fn adult_with_levels_and_classes() {
         request.ignore = vec!["split".into()];
     };
     let (off, _, gone) = compare(&path, prepare, &RowSelection::Ids(ids), rest);
-    // Incomes in dollars beside shares of a thousand people: retraining twice does not agree to more digits.
+    // Incomes in dollars beside shares of a thousand people: retraining twice does not agree to
+    // more digits.
     assert!(off < 1e-8 && gone == 20, "{off:e} {gone}");
 }
 
-/// The news as the source paper has them: 2,225 articles become 2,325. 99 of them are there twice, which an audit tells.
+/// The news as the source paper has them: 2,225 articles become 2,325. 99 of them are there twice,
+/// which an audit tells.
 #[test]
 fn a_hundred_articles_more_and_the_twins_among_them() {
     let Some(path) = data("bbc/bbc-text.csv") else {

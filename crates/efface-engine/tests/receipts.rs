@@ -338,7 +338,8 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
             Some(("erased", 1, true)),
         ]
     );
-    // A request of a used name for another row, a row that is not there, and one that went in the same breath.
+    // A request of a used name for another row, a row that is not there, and one that went in the
+    // same breath.
     assert_eq!(outcomes[4..], [None, None, None]);
     let log = receipts(&engine);
     assert_eq!(log.len(), 4);
@@ -400,7 +401,8 @@ fn a_file_that_cannot_be_changed_is_tried_once_for_all() {
         .map(|answer| answer.as_ref().err().map(|error| error.kind()))
         .collect();
     assert_eq!(kinds, [None, Some(Usage), None]);
-    // Somebody else holds the file: with a patience of 30 ms, a hundred tries would take three seconds.
+    // Somebody else holds the file: with a patience of 30 ms, a hundred tries would take three
+    // seconds.
     let holder = rusqlite::Connection::open(bench.path("model")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     engine

@@ -1,4 +1,5 @@
-//! An older copy takes the place of a model that was lost. What was forgotten since is forgotten from it, and the log goes on.
+//! An older copy takes the place of a model that was lost. What was forgotten since is forgotten
+//! from it, and the log goes on.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -57,7 +58,8 @@ fn names(bench: &Bench) -> BTreeSet<String> {
         .collect()
 }
 
-/// A model of 40 rows, a copy of it, and much that happened since: two rows and a person forgotten, a row corrected, rows learned.
+/// A model of 40 rows, a copy of it, and much that happened since: two rows and a person forgotten,
+/// a row corrected, rows learned.
 fn lived(bench: &Bench) -> Engine {
     let all = lines(43);
     let mut engine = bench.fit("model", &sparse(&table(&all[..40])));
@@ -89,7 +91,8 @@ fn what_was_forgotten_since_is_forgotten_from_the_copy_and_the_log_goes_on() {
     let kept_rows = engine.summary().unwrap().rows;
     drop(engine);
     let newest = set_aside(&bench);
-    // The rows of the newest file, and its arrays, may be beyond repair: the log and the lists are enough.
+    // The rows of the newest file, and its arrays, may be beyond repair: the log and the lists are
+    // enough.
     let connection = rusqlite::Connection::open(&newest).unwrap();
     connection
         .execute_batch("UPDATE rows SET payload = x'00'; UPDATE parts SET bytes = x'ff'")
@@ -101,7 +104,8 @@ fn what_was_forgotten_since_is_forgotten_from_the_copy_and_the_log_goes_on() {
     ];
 
     let report = run(&bench, &newest).unwrap();
-    // p2 had rows 2, 11, 20, 29 and 38; row 3 was gone before the copy was made, row 8 was corrected since.
+    // p2 had rows 2, 11, 20, 29 and 38; row 3 was gone before the copy was made, row 8 was
+    // corrected since.
     assert_eq!(
         (report.forgotten, report.lost, report.receipts_since),
         (9, 3, 7)
@@ -139,7 +143,8 @@ fn what_was_forgotten_since_is_forgotten_from_the_copy_and_the_log_goes_on() {
         .map(|at| &all[at]);
     let elsewhere = Bench::new();
     assert_close(&engine, &elsewhere.fit("model", &sparse(&table(left))));
-    // What must not come back does not, a request is known again, and the key that signs is the newest.
+    // What must not come back does not, a request is known again, and the key that signs is the
+    // newest.
     let back = engine.learn(csv(&table(&all[4..5])), &Silent).unwrap_err();
     assert_eq!(back.kind(), Refused, "{back}");
     assert!(engine.learn(csv(&table(&all[2..3])), &Silent).is_err());

@@ -1,5 +1,5 @@
-//! Yesterday's copy is put in the place of a model. Rows that were forgotten since are in it: every change refuses it, no
-//! score is given, and `verify` says so.
+//! Yesterday's copy is put in the place of a model. Rows that were forgotten since are in it: every
+//! change refuses it, no score is given, and `verify` says so.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -113,7 +113,8 @@ fn a_copy_is_a_whole_model_and_overwrites_nothing() {
     );
 }
 
-/// A crash between a change and the writing of its head leaves an older head, which the log continues.
+/// A crash between a change and the writing of its head leaves an older head, which the log
+/// continues.
 #[test]
 fn an_older_head_is_no_fault() {
     let bench = Bench::new();

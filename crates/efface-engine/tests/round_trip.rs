@@ -142,7 +142,8 @@ fn one_by_one_equals_all_at_once_and_space_is_used_again() {
             .unwrap();
     }
     assert_close(&engine, &bench.fit("fresh", &sparse(&table(&lines[150..]))));
-    // More than half of the rows went, so that the table was written anew: the same rows under new ids fit again.
+    // More than half of the rows went, so that the table was written anew: the same rows under new
+    // ids fit again.
     let renamed: Vec<Line> = (0..140)
         .map(|at| Line {
             id: String::new(),
@@ -385,7 +386,8 @@ fn approximate_methods_say_so_and_numbers_are_ids_in_json() {
         ("influence", "approximate")
     );
     assert!(report.bound > 0.0);
-    // The distance of an approximate method is known after another opening, too, and an exact one closes it.
+    // The distance of an approximate method is known after another opening, too, and an exact one
+    // closes it.
     let mut again = Engine::open(&bench.path("model")).unwrap();
     assert_eq!(again.summary().unwrap().bound, report.bound);
     let report = again

@@ -280,7 +280,8 @@ fn a_clock_that_went_back_lets_nothing_wait() {
     let (mut engine, _) = pair(&bench, &all);
     let path = bench.path("model");
     assert!(!forget(&mut engine, &all[0].id).scrubbed);
-    // As if the clock had been a year ahead then: by the log's own time, which never goes back, no time passes now.
+    // As if the clock had been a year ahead then: by the log's own time, which never goes back, no
+    // time passes now.
     change_manifest(&path, |manifest| {
         let ahead = manifest["ledger"]["newest"].as_i64().unwrap() + 365 * 86_400_000;
         manifest["ledger"]["newest"] = ahead.into();
@@ -348,7 +349,8 @@ fn every_other_change_settles_first() {
     .unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
-    // A key may change while rows wait; a policy that lets them wait on leaves them, and one that does not scrubs them.
+    // A key may change while rows wait; a policy that lets them wait on leaves them, and one that
+    // does not scrubs them.
     both(&mut engine, &mut twin, 5);
     engine
         .rotate_key(&efface_engine::KeyRotation::default())
@@ -516,8 +518,8 @@ fn a_file_grows_with_its_log_alone() {
     engine.settle().unwrap();
     let grown = size() - start;
     let told = logged(&engine) - log;
-    // A receipt of more than 2,048 bytes takes a page of 4,096. Beside them: a hash for every node over them and for
-    // every id that must not come back.
+    // A receipt of more than 2,048 bytes takes a page of 4,096. Beside them: a hash for every node
+    // over them and for every id that must not come back.
     let pages = (receipts(&engine).len() as u64 + 16) * 4096;
     assert!(
         told < grown && grown <= pages,

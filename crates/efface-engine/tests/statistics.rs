@@ -1,4 +1,5 @@
-//! Statistics of many workers: merged, they are those of one; what was changed, repeated or never there is refused.
+//! Statistics of many workers: merged, they are those of one; what was changed, repeated or never
+//! there is refused.
 #![allow(clippy::unwrap_used)]
 
 use efface::{ColumnGrid, ColumnView, Ridge, StatisticsSpec};

@@ -1,4 +1,5 @@
-//! A training that is to replace the stored network: it reports its progress, and stopping it keeps the old network.
+//! A training that is to replace the stored network: it reports its progress, and stopping it keeps
+//! the old network.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Rows that are too many for memory: they are read in batches, and the model is the one of all of them in memory.
+//! Rows that are too many for memory: they are read in batches, and the model is the one of all of
+//! them in memory.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -82,7 +83,8 @@ fn batches_give_the_model_of_all_rows_and_it_forgets_alike() {
                 .any(|remark| remark.contains("read in batches")),
             "{name}"
         );
-        // Without the rows, what the sums can be off by is counted at its worst, and said where it is more than the tolerance.
+        // Without the rows, what the sums can be off by is counted at its worst, and said where it
+        // is more than the tolerance.
         assert!(
             report.summary.relative_bound < 1e-8,
             "{name} {:e}",
@@ -138,7 +140,8 @@ fn by_passes(text: &str) -> Vec<(&'static str, FitRequest)> {
     two.classify = true;
     let mut clusters = dense(text);
     clusters.targets.clear();
-    // Levels have places of their own in every fit, and the lattice is drawn place by place: to the bit, numbers alone are alike.
+    // Levels have places of their own in every fit, and the lattice is drawn place by place: to the
+    // bit, numbers alone are alike.
     clusters
         .ignore
         .extend(["price", "colour", "old"].map(String::from));
@@ -269,7 +272,8 @@ fn passes_give_the_model_of_all_rows_and_it_forgets_alike_in_little_memory() {
     }
 }
 
-/// Scales follow from all rows, so that a forget that moves them fits anew: by passes where rows are beyond memory.
+/// Scales follow from all rows, so that a forget that moves them fits anew: by passes where rows
+/// are beyond memory.
 #[test]
 fn features_that_follow_from_rows_are_fitted_anew_by_passes() {
     let (all, text) = aged(600);
@@ -368,7 +372,8 @@ fn what_cannot_be_leaves_nothing_behind() {
     chosen.choose_penalty = true;
     let found = kind(&little_memory(&chosen, &text, 20_000)).to_string();
     assert!(found.contains("memory"), "{found}");
-    // What fails in training does so when all rows are in the draft of the model: words that sum to a constant have no optimum at λ = 0.
+    // What fails in training does so when all rows are in the draft of the model: words that sum to
+    // a constant have no optimum at λ = 0.
     let mut untrained = classes(&text);
     untrained.model = efface::Softmax::new(0.0).into();
     let whole = kind(&untrained);
@@ -422,7 +427,8 @@ fn plain(text: &str) -> FitRequest {
 #[test]
 fn rows_of_numbers_are_read_once_and_others_twice() {
     let bench = Bench::new();
-    // In the third case the last row makes levels of a column that the first block took for numbers.
+    // In the third case the last row makes levels of a column that the first block took for
+    // numbers.
     for (name, last) in [
         ("numbers", ""),
         ("spaces", " 1.5 ,2,3\n"),

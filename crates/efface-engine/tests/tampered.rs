@@ -1,5 +1,5 @@
-//! Somebody without the key writes to a model file. `verify` refuses the file, and so does every change that reads what was
-//! altered: it signs nothing.
+//! Somebody without the key writes to a model file. `verify` refuses the file, and so does every
+//! change that reads what was altered: it signs nothing.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -57,7 +57,8 @@ fn is_refused(path: &std::path::Path) -> bool {
 
 /// Every way to alter what a change of the model reads.
 const READ_BY_CHANGES: [&str; 26] = [
-    // The list of rows: a row of the person is hidden, another row takes its place, a hash of the list is altered.
+    // The list of rows: a row of the person is hidden, another row takes its place, a hash of the
+    // list is altered.
     "UPDATE keys SET key = zeroblob(48) WHERE row = 39",
     "DELETE FROM keys WHERE row = 39",
     "UPDATE keys SET key = (SELECT key FROM keys WHERE row = 35) WHERE row = 39",
@@ -132,7 +133,8 @@ fn an_altered_table_is_refused_by_verify_and_by_changes() {
     for sql in READ_BY_CHANGES {
         alter(sql);
         let before = std::fs::read(&path).unwrap();
-        // Each change alone may not read what was altered; together they read all of it, and none signs over it.
+        // Each change alone may not read what was altered; together they read all of it, and none
+        // signs over it.
         let mut refused = 0;
         let mut note = |outcome: Result<(), efface_engine::Error>| match outcome {
             Ok(()) => {}
@@ -173,7 +175,8 @@ fn an_altered_table_is_refused_by_verify_and_by_changes() {
     }
 }
 
-/// The attacks that were found: without the key, a forgotten row comes back, and a policy becomes none.
+/// The attacks that were found: without the key, a forgotten row comes back, and a policy becomes
+/// none.
 #[test]
 fn a_forgotten_row_does_not_come_back_behind_a_decoy() {
     let bench = Bench::new();
@@ -201,8 +204,8 @@ fn a_forgotten_row_does_not_come_back_behind_a_decoy() {
     );
 }
 
-/// A manifest that somebody else signed with a key of their own is refused by the key beside the file, and by whoever
-/// verifies with the key that the log began with.
+/// A manifest that somebody else signed with a key of their own is refused by the key beside the
+/// file, and by whoever verifies with the key that the log began with.
 #[test]
 fn a_stranger_cannot_sign_for_the_owner() {
     let bench = Bench::new();

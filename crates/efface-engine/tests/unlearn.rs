@@ -1,4 +1,5 @@
-//! Networks in model files that are trained further to forget: receipts, what they say, and what is refused.
+//! Networks in model files that are trained further to forget: receipts, what they say, and what is
+//! refused.
 
 #![allow(
     clippy::unwrap_used,

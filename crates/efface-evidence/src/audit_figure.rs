@@ -1,4 +1,5 @@
-//! The results of an audit as figures: the same ones on the page of `efface audit`, in evidence packs and in the service.
+//! The results of an audit as figures: the same ones on the page of `efface audit`, in evidence
+//! packs and in the service.
 
 use efface_engine::{Engine, Error};
 use efface_receipt::{AuditEntry, Receipt, RequestKind};
@@ -104,8 +105,8 @@ pub fn coin_figure(marks: &[AuditMark]) -> Option<Figure> {
     ))
 }
 
-/// The results of an audit as its receipt has them: a figure for each test of more than a count. A receipt holds no
-/// intervals. Tests of other names are in the table alone.
+/// The results of an audit as its receipt has them: a figure for each test of more than a count. A
+/// receipt holds no intervals. Tests of other names are in the table alone.
 #[must_use]
 pub fn audit_figures(entries: &[AuditEntry]) -> Vec<Figure> {
     let figure = |drawn: &DrawnTest| {

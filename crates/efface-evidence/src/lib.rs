@@ -1,5 +1,6 @@
-//! What is shown to others about a model that forgot: an [`EvidencePack`] for an officer or an authority, and the results of
-//! audits as figures ([`audit_figures`]). The command and the service give the same ones.
+//! What is shown to others about a model that forgot: an [`EvidencePack`] for an officer or an
+//! authority, and the results of audits as figures ([`audit_figures`]). The command and the service
+//! give the same ones.
 
 mod audit_figure;
 mod pack;

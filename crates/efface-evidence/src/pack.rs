@@ -155,8 +155,8 @@ impl EvidencePack {
         Ok(files)
     }
 
-    /// The pack as a ZIP file. Nothing is compressed, and no time of this machine is written: the same pack has the same
-    /// bytes.
+    /// The pack as a ZIP file. Nothing is compressed, and no time of this machine is written: the
+    /// same pack has the same bytes.
     ///
     /// # Errors
     /// A part of it cannot be written; that happens to no receipt of a log that can be read.

@@ -28,7 +28,8 @@ pub struct PackFiles {
 }
 
 impl PackFiles {
-    /// Reads the receipts and the checkpoint of a pack. Nothing is verified, and nothing is written anywhere.
+    /// Reads the receipts and the checkpoint of a pack. Nothing is verified, and nothing is written
+    /// anywhere.
     ///
     /// # Errors
     /// The file is no pack, or larger than one that is read.

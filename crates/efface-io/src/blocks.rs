@@ -1,8 +1,10 @@
-//! A table in blocks of whole records. One thread cuts them, any number of others parse them: what a block gives, row by row, and
-//! the first error among them, is what a [`RecordPass`] gives at the same place.
+//! A table in blocks of whole records. One thread cuts them, any number of others parse them: what
+//! a block gives, row by row, and the first error among them, is what a [`RecordPass`] gives at the
+//! same place.
 //!
-//! A block of text ends behind a line break that ends a record. In CSV that is one outside quotes, so that the cutter follows them as
-//! the parser does. A record that is longer than it may be, and a file that cannot be read further, end the last block.
+//! A block of text ends behind a line break that ends a record. In CSV that is one outside quotes,
+//! so that the cutter follows them as the parser does. A record that is longer than it may be, and
+//! a file that cannot be read further, end the last block.
 
 use std::io;
 use std::sync::Arc;
@@ -104,7 +106,8 @@ impl TableBlocks {
         &self.columns
     }
 
-    /// The next block; None behind the last. What is wrong with a text is found by whoever parses the block that it is in.
+    /// The next block; None behind the last. What is wrong with a text is found by whoever parses
+    /// the block that it is in.
     ///
     /// # Errors
     /// A column of a Parquet file cannot be decoded. No block comes after an error.

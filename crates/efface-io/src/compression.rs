@@ -41,8 +41,8 @@ impl Compression {
         }
     }
 
-    /// The bytes inside. Decoders work in fixed windows, so a small file that unpacks to a huge one costs
-    /// time but no memory; zstd refuses windows above 128 MiB by itself.
+    /// The bytes inside. Decoders work in fixed windows, so a small file that unpacks to a huge one
+    /// costs time but no memory; zstd refuses windows above 128 MiB by itself.
     pub(crate) fn unpack(self, raw: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => raw,
@@ -52,8 +52,8 @@ impl Compression {
     }
 }
 
-/// How far the current pass over a source has come. Clones share one count, so that a progress bar on another
-/// thread can follow.
+/// How far the current pass over a source has come. Clones share one count, so that a progress bar
+/// on another thread can follow.
 #[derive(Debug, Clone, Default)]
 pub struct ReadProgress {
     read: Arc<AtomicU64>,
@@ -68,8 +68,8 @@ impl ReadProgress {
         }
     }
 
-    /// Bytes taken from the file in the current pass, before decompression. For Parquet, whose columns lie
-    /// apart, it is the share of rows read, times the size.
+    /// Bytes taken from the file in the current pass, before decompression. For Parquet, whose
+    /// columns lie apart, it is the share of rows read, times the size.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)

@@ -1,4 +1,5 @@
-//! A small expression that keeps some rows of a table: `split = train and (age >= 18 or not country = '')`.
+//! A small expression that keeps some rows of a table: `split = train and (age >= 18 or not country
+//! = '')`.
 //!
 //! ```text
 //! condition  = all-of { "or" all-of }
@@ -7,9 +8,10 @@
 //! operator   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">="
 //! ```
 //!
-//! A column or a value is a run of letters without blanks, or anything in quotes, `'…'`, `"…"` or `` `…` ``. Where the value and
-//! the cell are numbers, they compare as numbers, else as text, letter by letter, which puts dates of the form 2026-03-02 in order. A
-//! cell that holds nothing equals `''` and nothing else; it is neither below nor above anything.
+//! A column or a value is a run of letters without blanks, or anything in quotes, `'…'`, `"…"` or
+//! `` `…` ``. Where the value and the cell are numbers, they compare as numbers, else as text,
+//! letter by letter, which puts dates of the form 2026-03-02 in order. A cell that holds nothing
+//! equals `''` and nothing else; it is neither below nor above anything.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -73,7 +75,8 @@ impl RowCondition {
     /// Reads an expression.
     ///
     /// # Errors
-    /// It does not follow the grammar at the head of this page, is longer than 65,536 bytes or nested deeper than 64.
+    /// It does not follow the grammar at the head of this page, is longer than 65,536 bytes or
+    /// nested deeper than 64.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         if text.len() > LONGEST {
             let problem = format!("an expression has at most {LONGEST} bytes");
@@ -205,7 +208,8 @@ impl fmt::Display for RowCondition {
     }
 }
 
-/// A name in the quotes that it does not hold itself. A name with all three kinds cannot have been written.
+/// A name in the quotes that it does not hold itself. A name with all three kinds cannot have been
+/// written.
 fn quoted(text: &str) -> String {
     let quote = ['\'', '"', '`']
         .into_iter()

@@ -1,9 +1,11 @@
-//! CSV and TSV: RFC 4180 with a header, and with any separator. Rows have as many fields as the header; an empty field is a missing
-//! cell, everything else is text. Blank lines are skipped, quoted fields may hold newlines, and a quote that
-//! the file never closes is an error instead of one last giant field.
+//! CSV and TSV: RFC 4180 with a header, and with any separator. Rows have as many fields as the
+//! header; an empty field is a missing cell, everything else is text. Blank lines are skipped,
+//! quoted fields may hold newlines, and a quote that the file never closes is an error instead of
+//! one last giant field.
 //!
-//! The state machine is that of the `csv` crate; the buffers are kept here, so that a record can be refused
-//! before it is held. Lines without quotes, most of most files, are split at their separators without it.
+//! The state machine is that of the `csv` crate; the buffers are kept here, so that a record can be
+//! refused before it is held. Lines without quotes, most of most files, are split at their
+//! separators without it.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use efface::features::Cell;
@@ -30,7 +32,8 @@ pub(crate) struct CsvReader {
 }
 
 impl CsvReader {
-    /// Opens the input and reads the header. Without a separator, the one of the first lines is found.
+    /// Opens the input and reads the header. Without a separator, the one of the first lines is
+    /// found.
     pub(crate) fn open(input: &SourceInput, separator: Option<u8>) -> Result<(Vec<String>, Self)> {
         let mut text = TextReader::open(input)?;
         let separator = match input.dialect.separator.or(separator) {
@@ -46,7 +49,8 @@ impl CsvReader {
     pub(crate) fn of_block(input: &SourceInput, separator: u8, block: TextBlock) -> Self {
         let line = block.first_line;
         let mut reader = Self::over(input, separator, TextReader::of_block(input, block), line);
-        // A parser drops a byte order mark at the start of what it reads, and this text is from the middle of a file.
+        // A parser drops a byte order mark at the start of what it reads, and this text is from the
+        // middle of a file.
         let _ = reader
             .parser
             .read_record(b"a\n", &mut reader.content, &mut reader.ends);
@@ -127,8 +131,8 @@ impl CsvReader {
         Ok(true)
     }
 
-    /// Reads the next line if it is a record without quotes that lies whole in the bytes at hand. Anything else is left, with its
-    /// faults, to the parser.
+    /// Reads the next line if it is a record without quotes that lies whole in the bytes at hand.
+    /// Anything else is left, with its faults, to the parser.
     fn read_plain_line(&mut self, columns: usize, record: &mut TableRecord) -> Result<bool> {
         let bytes = self.text.fill(self.line - 1)?;
         let Some(end) = memchr::memchr(b'\n', bytes) else {
@@ -183,8 +187,9 @@ impl CsvReader {
             if at_end && taken == 0 {
                 return Ok(None);
             }
-            // A newline stands in for the one that the last line may lack; inside quotes it ends nothing. No more is parsed of a
-            // record than it may have, so that it does not depend on the bytes at hand which of its faults is found first.
+            // A newline stands in for the one that the last line may lack; inside quotes it ends
+            // nothing. No more is parsed of a record than it may have, so that it does not depend
+            // on the bytes at hand which of its faults is found first.
             let bytes = if at_end { b"\n" } else { bytes };
             let bytes = &bytes[..bytes.len().min(limits.line_bytes.saturating_add(3) - taken)];
             let output = &mut self.content[length..];
@@ -231,8 +236,8 @@ impl CsvReader {
         }
     }
 
-    /// Consumes the newlines before a record, among them the second half of a CRLF, so that the record's
-    /// first line is known.
+    /// Consumes the newlines before a record, among them the second half of a CRLF, so that the
+    /// record's first line is known.
     fn skip_blank_lines(&mut self) -> Result<()> {
         loop {
             let bytes = self.text.fill(self.line - 1)?;

@@ -1,4 +1,5 @@
-//! How a text table is written: what separates its fields, what stands for nothing, and how numbers are written.
+//! How a text table is written: what separates its fields, what stands for nothing, and how numbers
+//! are written.
 
 use std::borrow::Cow;
 
@@ -50,8 +51,9 @@ fn is_decimal_comma(text: &str) -> bool {
         && digits(exponent)
 }
 
-/// The separator of a CSV file. A separator that the header holds as often as the first row is better than one that it does not,
-/// and of two equally good ones the commoner is, or the comma. Without any, it is the comma: a table of one column.
+/// The separator of a CSV file. A separator that the header holds as often as the first row is
+/// better than one that it does not, and of two equally good ones the commoner is, or the comma.
+/// Without any, it is the comma: a table of one column.
 pub(crate) fn find_separator(text: &mut TextReader) -> Result<u8> {
     let start = text.fill(0)?;
     let mut lines = record_lines(start);
@@ -89,8 +91,9 @@ fn outside_quotes(line: &[u8], separator: u8) -> usize {
     count
 }
 
-/// The days from 1970-01-01 to a date, with a time as a fraction: `2026-03-02`, `2026-03-02 09:15`, `2026-03-02T09:15:30.5Z`. None
-/// where the text is no date of this form. Offsets other than Z are refused: a column of them would have to say which day is meant.
+/// The days from 1970-01-01 to a date, with a time as a fraction: `2026-03-02`, `2026-03-02 09:15`,
+/// `2026-03-02T09:15:30.5Z`. None where the text is no date of this form. Offsets other than Z are
+/// refused: a column of them would have to say which day is meant.
 pub fn days_since_1970(text: &str) -> Option<f64> {
     let text = text.trim();
     let date = text.get(..10)?;

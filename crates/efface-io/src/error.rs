@@ -1,6 +1,6 @@
-//! What can go wrong while reading: the file, and the fault found in it. Every fault says what was found,
-//! what is accepted and what to do next. Places are given as lines, columns and token numbers; the content of
-//! a row is never repeated, so a message can go to a log.
+//! What can go wrong while reading: the file, and the fault found in it. Every fault says what was
+//! found, what is accepted and what to do next. Places are given as lines, columns and token
+//! numbers; the content of a row is never repeated, so a message can go to a log.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! JSON lines: one flat object a line. The columns are the keys of all lines in the order in which they first
-//! appear, which takes a pass of its own; a key that a line lacks is a missing cell, as is null. Booleans
-//! become the text `true` or `false`. Blank lines are skipped.
+//! JSON lines: one flat object a line. The columns are the keys of all lines in the order in which
+//! they first appear, which takes a pass of its own; a key that a line lacks is a missing cell, as
+//! is null. Booleans become the text `true` or `false`. Blank lines are skipped.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,7 +32,8 @@ struct KnownKeys {
 }
 
 impl JsonReader {
-    /// Opens the input. The first time all of it is read once for its keys, which later passes know.
+    /// Opens the input. The first time all of it is read once for its keys, which later passes
+    /// know.
     pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
         let mut reader = Self {
             input: input.clone(),
@@ -54,7 +55,8 @@ impl JsonReader {
         for (key, &place) in reader.keys.places.iter() {
             columns[place].clone_from(key);
         }
-        // Two passes that begin at once learn the same keys, or notice that the file changed when they read on.
+        // Two passes that begin at once learn the same keys, or notice that the file changed when
+        // they read on.
         let _ = input.keys.set(columns.as_slice().into());
         reader.rewind()?;
         Ok((columns, reader))
@@ -102,8 +104,8 @@ impl JsonReader {
         Ok(line.is_some())
     }
 
-    /// Reads the next object and hands out its cells; while learning, new keys are taken in and text is not
-    /// kept.
+    /// Reads the next object and hands out its cells; while learning, new keys are taken in and
+    /// text is not kept.
     fn next(&mut self, learn: bool, mut put: impl FnMut(usize, Cell)) -> Result<Option<u64>> {
         let Self { input, lines, keys } = self;
         while let Some((line, bytes)) = lines.next()? {
@@ -200,7 +202,8 @@ fn parse(
         (Some(fault), _) => Err(fault),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) => {
-            // Only the place is passed on: the parser's own words may hold the value it stumbled over.
+            // Only the place is passed on: the parser's own words may hold the value it stumbled
+            // over.
             let category = match error.classify() {
                 Category::Io | Category::Syntax => "syntax",
                 Category::Data => "wrong type",

@@ -1,10 +1,10 @@
-//! Readers that stream records from files, one at a time and in bounded memory: CSV, TSV, JSON lines, Parquet
-//! and svmlight, the text formats also packed with gzip or zstd.
+//! Readers that stream records from files, one at a time and in bounded memory: CSV, TSV, JSON
+//! lines, Parquet and svmlight, the text formats also packed with gzip or zstd.
 //!
-//! A [`Source`] is a file that can be read as often as needed; each pass is a [`RecordPass`] of cells or, for
-//! svmlight, a [`SparseTable`]. Nothing is interpreted here beyond what the file itself says: whether a
-//! column of text holds numbers is for a later layer to decide. Whatever the bytes are, the outcome is a
-//! record or an [`Error`] that names the place and repeats no content.
+//! A [`Source`] is a file that can be read as often as needed; each pass is a [`RecordPass`] of
+//! cells or, for svmlight, a [`SparseTable`]. Nothing is interpreted here beyond what the file
+//! itself says: whether a column of text holds numbers is for a later layer to decide. Whatever the
+//! bytes are, the outcome is a record or an [`Error`] that names the place and repeats no content.
 //!
 //! ```
 //! use efface::features::Cell;

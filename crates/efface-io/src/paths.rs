@@ -1,4 +1,5 @@
-//! The files that a name stands for: the file itself, the data files of a folder, or those that match a pattern.
+//! The files that a name stands for: the file itself, the data files of a folder, or those that
+//! match a pattern.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -6,9 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use crate::FileFormat;
 use crate::error::{Error, ReadFault, Result};
 
-/// The files that a name stands for, in the order of their names. A folder stands for the files in it whose extension tells a format, or
-/// for all of them where a format is given; names that begin with `.` or `_` are left out, and folders inside it too. A name that is none
-/// of a file stands, where it holds `*` or `?`, for all files that it matches.
+/// The files that a name stands for, in the order of their names. A folder stands for the files in
+/// it whose extension tells a format, or for all of them where a format is given; names that begin
+/// with `.` or `_` are left out, and folders inside it too. A name that is none of a file stands,
+/// where it holds `*` or `?`, for all files that it matches.
 ///
 /// # Errors
 /// A folder cannot be read, or the name stands for no file at all.
@@ -92,7 +94,8 @@ fn entries(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a name matches, letter by letter: `*` stands for any number of letters, `?` for one. A hidden name is matched by one that says so.
+/// Whether a name matches, letter by letter: `*` stands for any number of letters, `?` for one. A
+/// hidden name is matched by one that says so.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") {
         return false;

@@ -25,11 +25,14 @@ pub struct ReadLimits {
     pub keys: usize,
     /// Bytes of one column name; 1,024.
     pub name_bytes: usize,
-    /// Features: indices of an svmlight file lie below it, and words are hashed into as many at most; 16,777,216.
+    /// Features: indices of an svmlight file lie below it, and words are hashed into as many at
+    /// most; 16,777,216.
     pub features: u32,
-    /// Bytes of the rows that are in memory at a time, and of one unpacked column of a Parquet row group; 16 GiB.
+    /// Bytes of the rows that are in memory at a time, and of one unpacked column of a Parquet row
+    /// group; 16 GiB.
     pub memory: u64,
-    /// Bytes of the sums of a model that is fitted in batches, which follow from its features alone; 16 GiB.
+    /// Bytes of the sums of a model that is fitted in batches, which follow from its features
+    /// alone; 16 GiB.
     pub sums: u64,
 }
 
@@ -90,8 +93,8 @@ impl Source {
         )
     }
 
-    /// Takes bytes as if they were the file `name`; the name tells compression and format as it does for
-    /// [`open`].
+    /// Takes bytes as if they were the file `name`; the name tells compression and format as it
+    /// does for [`open`].
     ///
     /// # Errors
     /// There are no bytes, or the name tells no format.
@@ -110,11 +113,14 @@ impl Source {
         )
     }
 
-    /// Takes a stream as if it were the file `name`, without knowing its size. Passes that go beyond its first megabytes put it into a
-    /// temporary file, unless [`read_once`](Self::read_once) says that there will be one only. Parquet cannot be read this way.
+    /// Takes a stream as if it were the file `name`, without knowing its size. Passes that go
+    /// beyond its first megabytes put it into a temporary file, unless
+    /// [`read_once`](Self::read_once) says that there will be one only. Parquet cannot be read this
+    /// way.
     ///
     /// # Errors
-    /// There are no bytes, or the name tells no format, or that of a format which is not read from its start.
+    /// There are no bytes, or the name tells no format, or that of a format which is not read from
+    /// its start.
     pub fn from_stream(
         name: &str,
         stream: Box<dyn Read + Send>,
@@ -174,7 +180,8 @@ impl Source {
         }
     }
 
-    /// Refuses a file that is not as it was when it was opened: a pass over it may have seen rows of before and after the change.
+    /// Refuses a file that is not as it was when it was opened: a pass over it may have seen rows
+    /// of before and after the change.
     ///
     /// # Errors
     /// The file has another size, was written to or replaced since, or is gone.
@@ -236,18 +243,19 @@ impl Source {
         self.format.is_sparse()
     }
 
-    /// How far the latest pass has come. The handle stays valid over passes, and each pass sets it back.
+    /// How far the latest pass has come. The handle stays valid over passes, and each pass sets it
+    /// back.
     #[must_use]
     pub fn progress(&self) -> ReadProgress {
         self.input.progress.clone()
     }
 
-    /// Starts a pass over rows of cells. For JSON lines this first reads the whole file to learn its keys;
-    /// [`RecordPass::rewind`] does not do so again.
+    /// Starts a pass over rows of cells. For JSON lines this first reads the whole file to learn
+    /// its keys; [`RecordPass::rewind`] does not do so again.
     ///
     /// # Errors
-    /// The source is sparse, or the start of the file (for JSON lines, any of it) is not what the format
-    /// wants.
+    /// The source is sparse, or the start of the file (for JSON lines, any of it) is not what the
+    /// format wants.
     pub fn table(&self) -> Result<RecordPass> {
         if self.is_sparse() {
             let fault = ReadFault::Shape {
@@ -259,7 +267,8 @@ impl Source {
         RecordPass::open(&self.input, self.format)
     }
 
-    /// Starts a pass over rows of cells in blocks of about so many bytes, which several threads can parse side by side.
+    /// Starts a pass over rows of cells in blocks of about so many bytes, which several threads can
+    /// parse side by side.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -311,7 +320,8 @@ pub(crate) enum InputOrigin {
     Stream(StreamInput),
 }
 
-/// What tells a file from the one that it was: its size, when it was written to, and which of the file system's it is.
+/// What tells a file from the one that it was: its size, when it was written to, and which of the
+/// file system's it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     size: u64,
@@ -362,8 +372,8 @@ impl SourceInput {
         self.compression.unpack(raw).map_err(|e| self.broken(e, 0))
     }
 
-    /// An error in the middle of the file. What the operating system reports carries its number; anything
-    /// else comes from the decoder, and then the stream is at fault and not the disk.
+    /// An error in the middle of the file. What the operating system reports carries its number;
+    /// anything else comes from the decoder, and then the stream is at fault and not the disk.
     pub(crate) fn broken(&self, cause: io::Error, line: u64) -> Error {
         match self.compression.name() {
             _ if is_read_once(&cause) => self.fault(ReadFault::ReadOnce),
@@ -374,7 +384,8 @@ impl SourceInput {
         }
     }
 
-    /// Refuses column names that are too many, too long or not distinct; `line` is where they stand.
+    /// Refuses column names that are too many, too long or not distinct; `line` is where they
+    /// stand.
     pub(crate) fn check_names(&self, names: &[String], line: u64) -> Result<()> {
         let ReadLimits {
             columns,

@@ -1,6 +1,6 @@
-//! A stream, such as standard input, as a source of several passes. Its first bytes are kept, which is enough to look at a header or at
-//! some rows. A pass that goes further first puts all of the stream into a temporary file without a name, unless it is said that this
-//! pass is the only one.
+//! A stream, such as standard input, as a source of several passes. Its first bytes are kept, which
+//! is enough to look at a header or at some rows. A pass that goes further first puts all of the
+//! stream into a temporary file without a name, unless it is said that this pass is the only one.
 
 use std::fmt;
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! svmlight, also known as libsvm: `label [qid:n] index:value …`, one vector a line, `#` starts a comment.
-//! Indices are given as written and must increase along the line; whether they count from 0 or 1 shows in the
-//! [`SparseExtent`] of the whole file.
+//! svmlight, also known as libsvm: `label [qid:n] index:value …`, one vector a line, `#` starts a
+//! comment. Indices are given as written and must increase along the line; whether they count from
+//! 0 or 1 shows in the [`SparseExtent`] of the whole file.
 
 use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
@@ -30,8 +30,8 @@ pub struct SparseExtent {
     pub indices: Option<(u32, u32)>,
 }
 
-/// A pass over the vectors of a file. As an iterator it yields records; [`read`](Self::read) reuses one
-/// instead. A pass is over after its first error.
+/// A pass over the vectors of a file. As an iterator it yields records; [`read`](Self::read) reuses
+/// one instead. A pass is over after its first error.
 pub struct SparseTable {
     input: SourceInput,
     lines: LineReader,

@@ -13,14 +13,15 @@ use crate::source::SourceInput;
 /// One row of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableRecord {
-    /// The line on which the row starts, counted from 1 with the header; for Parquet the number of the row.
+    /// The line on which the row starts, counted from 1 with the header; for Parquet the number of
+    /// the row.
     pub line: u64,
     /// One cell for each of [`RecordPass::columns`], in that order.
     pub cells: Vec<Cell>,
 }
 
-/// A pass over the rows of a file. As an iterator it yields records; [`read`](Self::read) reuses one instead.
-/// A pass is over after its first error.
+/// A pass over the rows of a file. As an iterator it yields records; [`read`](Self::read) reuses
+/// one instead. A pass is over after its first error.
 pub struct RecordPass {
     input: SourceInput,
     columns: Vec<String>,
@@ -60,14 +61,15 @@ impl RecordPass {
         })
     }
 
-    /// The names of the columns: a header, the keys in the order in which they first appear, or a schema.
+    /// The names of the columns: a header, the keys in the order in which they first appear, or a
+    /// schema.
     #[must_use]
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Reads the next row into `record`, whose memory is used again; false at the end. After an error the
-    /// content of `record` means nothing.
+    /// Reads the next row into `record`, whose memory is used again; false at the end. After an
+    /// error the content of `record` means nothing.
     ///
     /// # Errors
     /// The next row is not what the format wants, or the file cannot be read further.
@@ -109,7 +111,8 @@ impl RecordPass {
         }
     }
 
-    /// Bytes taken from the file in this pass, see [`ReadProgress::bytes_read`](crate::ReadProgress::bytes_read).
+    /// Bytes taken from the file in this pass, see
+    /// [`ReadProgress::bytes_read`](crate::ReadProgress::bytes_read).
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.input.progress.bytes_read()
@@ -159,8 +162,8 @@ pub(crate) fn set_text(cell: &mut Cell, text: &str) {
     }
 }
 
-/// A whole number as a cell. Beyond 2⁵³ it stays text, digit by digit, so that no identifier is ever rounded
-/// onto its neighbour.
+/// A whole number as a cell. Beyond 2⁵³ it stays text, digit by digit, so that no identifier is
+/// ever rounded onto its neighbour.
 pub(crate) fn integer(value: i128) -> Cell {
     const EXACT: u128 = 1 << 53;
     if value.unsigned_abs() <= EXACT {

@@ -1,5 +1,5 @@
-//! The text under CSV, JSON lines and svmlight: buffered, without a byte order mark, and handed out in lines
-//! of bounded length. It is a whole file, or a block that was cut out of one.
+//! The text under CSV, JSON lines and svmlight: buffered, without a byte order mark, and handed out
+//! in lines of bounded length. It is a whole file, or a block that was cut out of one.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -9,7 +9,8 @@ use crate::source::SourceInput;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Bytes that are read at once. The first of them are there together, so that a separator can be found among them.
+/// Bytes that are read at once. The first of them are there together, so that a separator can be
+/// found among them.
 const FIRST_BYTES: usize = 1 << 16;
 
 /// A stream that fails.
@@ -43,7 +44,8 @@ impl TextReader {
         let took = (&mut reader)
             .take(FIRST_BYTES as u64)
             .read_to_end(&mut start);
-        // What is wrong behind these bytes is told when they have been read. A decoder might not tell it twice.
+        // What is wrong behind these bytes is told when they have been read. A decoder might not
+        // tell it twice.
         let rest: Box<dyn Read + Send> = match took {
             Ok(_) => reader,
             Err(error) => Box::new(BrokenRead(Some(error))),
@@ -72,7 +74,8 @@ impl TextReader {
         match &mut self.bytes {
             TextBytes::Stream(reader) => {
                 loop {
-                    // The borrow of a successful call cannot leave the loop, so the buffer is asked for again below.
+                    // The borrow of a successful call cannot leave the loop, so the buffer is asked
+                    // for again below.
                     match reader.fill_buf() {
                         Ok(_) => break,
                         Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

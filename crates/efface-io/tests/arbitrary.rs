@@ -1,4 +1,5 @@
-//! Whatever the bytes are, a reader ends with records or with an error: it neither panics nor runs on.
+//! Whatever the bytes are, a reader ends with records or with an error: it neither panics nor runs
+//! on.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -326,14 +326,16 @@ fn a_column_that_unpacks_to_more_than_memory_should_hold_is_refused() {
     }
 }
 
-/// Found by fuzzing: a dictionary that holds fewer values than its header says, on which the decoder panics.
+/// Found by fuzzing: a dictionary that holds fewer values than its header says, on which the
+/// decoder panics.
 #[test]
 fn what_the_decoder_says_when_it_panics_is_not_printed() {
     static SEEN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let count = || SEEN.load(std::sync::atomic::Ordering::SeqCst);
     let bytes = include_bytes!("data/short_dictionary.parquet").to_vec();
     let mut table = source(bytes).table().unwrap();
-    // Opening the file put our hook in place; one that is set later stands before it, as a caller's own would.
+    // Opening the file put our hook in place; one that is set later stands before it, as a caller's
+    // own would.
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if panic

@@ -1,10 +1,10 @@
-//! A frozen encoder and a head that forgets. The encoder saw none of the rows, so that forgetting in the head is
-//! forgetting in the whole model.
+//! A frozen encoder and a head that forgets. The encoder saw none of the rows, so that forgetting
+//! in the head is forgetting in the whole model.
 //!
 //! `cargo run --release -p efface-nn --example frozen_encoder -- all-MiniLM-L6-v2/`
 //!
-//! The folder holds `config.json`, `tokenizer.json` and `model.safetensors`. Without one, words are hashed into 384
-//! numbers, which is an encoder that learned nothing either.
+//! The folder holds `config.json`, `tokenizer.json` and `model.safetensors`. Without one, words are
+//! hashed into 384 numbers, which is an encoder that learned nothing either.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! Sigmoid and tanh by way of one polynomial exponential, in loops that the compiler turns into vector code, and the two
-//! fused loops of an LSTM step.
+//! Sigmoid and tanh by way of one polynomial exponential, in loops that the compiler turns into
+//! vector code, and the two fused loops of an LSTM step.
 //!
-//! exp(x) = 2^k · e^r with r in ±ln2/2 and a polynomial of degree 6: relative error below 3e-7. The absolute error of
-//! sigmoid and tanh is below 3e-7 everywhere; the test walks both.
+//! exp(x) = 2^k · e^r with r in ±ln2/2 and a polynomial of degree 6: relative error below 3e-7. The
+//! absolute error of sigmoid and tanh is below 3e-7 everywhere; the test walks both.
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2 in two parts, so that k·ln2 is subtracted without losing digits.
@@ -63,8 +63,8 @@ fn store(to: &mut [f32], numbers: &[f32; LANES]) {
     }
 }
 
-/// One step of a layer for all samples that take part in it. Every slice but those of cells begins at the step's own first
-/// column.
+/// One step of a layer for all samples that take part in it. Every slice but those of cells begins
+/// at the step's own first column.
 pub(crate) struct StepForward<'a> {
     pub(crate) hidden: usize,
     pub(crate) active: usize,
@@ -175,8 +175,8 @@ impl pulp::NullaryFnOnce for StepBackward<'_> {
     }
 }
 
-/// At most [`LANES`] cells of one sample. Everything is copied into arrays of fixed size first: the compiler then knows that
-/// nothing overlaps, and works on whole vectors.
+/// At most [`LANES`] cells of one sample. Everything is copied into arrays of fixed size first: the
+/// compiler then knows that nothing overlaps, and works on whole vectors.
 struct CellBlock<'a> {
     gates: [&'a mut [f32]; 4],
     before: &'a [f32],

@@ -1,4 +1,5 @@
-//! Everything of a network but its head: the recipe, the parameters of the encoder, and how texts become features.
+//! Everything of a network but its head: the recipe, the parameters of the encoder, and how texts
+//! become features.
 
 use std::sync::Arc;
 
@@ -101,9 +102,10 @@ impl Backbone {
         encode(weights, self.embedding(), texts, None)
     }
 
-    /// Encodes rows of word ids and keeps their ids, targets and weights: the head is fitted from these rows and forgets from
-    /// them. Store the result. A text that is encoded again in another batch may differ in the last digit, and exact forgetting
-    /// needs the very numbers that were learned.
+    /// Encodes rows of word ids and keeps their ids, targets and weights: the head is fitted from
+    /// these rows and forgets from them. Store the result. A text that is encoded again in another
+    /// batch may differ in the last digit, and exact forgetting needs the very numbers that were
+    /// learned.
     pub fn encode(&self, rows: &Rows) -> Result<Rows> {
         encoded_rows(rows, self.features(&rows.table())?)
     }
@@ -184,7 +186,8 @@ impl Backbone {
     }
 }
 
-/// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words from here or elsewhere.
+/// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words
+/// from here or elsewhere.
 pub fn not_covered(steps: u64, public_words: bool) -> Vec<NotCovered> {
     let training = (steps > 0).then_some(NotCovered::EncoderTraining);
     training
@@ -198,7 +201,8 @@ pub(crate) fn outputs(classes: usize) -> usize {
     if classes == 2 { 1 } else { classes }
 }
 
-/// The features of all rows, similar lengths together; made by a device, where one is given and has room.
+/// The features of all rows, similar lengths together; made by a device, where one is given and has
+/// room.
 pub(crate) fn encode(
     weights: EncoderWeights<'_>,
     embedding: &Embedding,

@@ -1,4 +1,5 @@
-//! A minibatch as encoders read it: texts side by side, what is dropped of them, and what a step asks of each.
+//! A minibatch as encoders read it: texts side by side, what is dropped of them, and what a step
+//! asks of each.
 
 use efface::random::{SeededRng, seeded};
 use rand::Rng;
@@ -118,7 +119,8 @@ impl DropoutMasks {
     }
 }
 
-/// What a step asks of one text: it minimises share · (label · cross-entropy + teacher · KL(teacher‖student)).
+/// What a step asks of one text: it minimises share · (label · cross-entropy + teacher ·
+/// KL(teacher‖student)).
 #[derive(Debug, Clone, Copy)]
 pub struct TextAim<'a> {
     /// The text's class.
@@ -176,7 +178,8 @@ pub(crate) struct BatchRun<'a> {
 }
 
 impl<'a> BatchShare<'a> {
-    /// Its runs, one after the other: what is dropped follows from the seed of the share and from all runs before.
+    /// Its runs, one after the other: what is dropped follows from the seed of the share and from
+    /// all runs before.
     pub(crate) fn runs<'b>(
         &'b self,
         plan: &'b EncoderPlan,

@@ -1,9 +1,11 @@
 //! Who trains networks and encodes texts where the processor does not: a graphics card, say.
 //!
-//! This crate touches no device. Whoever has one hands in a [`NetworkDevice`]; a training then keeps its parameters, the state of
-//! its optimiser and its word vectors there, and what comes back are losses, and the parameters after every epoch. Seeds,
-//! minibatches and what is dropped out are those of a training by one thread of the processor. Products are added in another
-//! order there, so that the two agree to rounding over a few steps and not to the last bit: whoever trains on a device says so.
+//! This crate touches no device. Whoever has one hands in a [`NetworkDevice`]; a training then
+//! keeps its parameters, the state of its optimiser and its word vectors there, and what comes back
+//! are losses, and the parameters after every epoch. Seeds, minibatches and what is dropped out are
+//! those of a training by one thread of the processor. Products are added in another order there,
+//! so that the two agree to rounding over a few steps and not to the last bit: whoever trains on a
+//! device says so.
 
 use std::fmt::Debug;
 
@@ -17,8 +19,8 @@ pub trait NetworkDevice: Debug + Send + Sync {
     /// Which device it is, with all that the last bits of its sums depend on.
     fn name(&self) -> String;
 
-    /// Takes a network over. None where it cannot be held there: then the processor does the work, and whoever handed the device
-    /// in can ask it why.
+    /// Takes a network over. None where it cannot be held there: then the processor does the work,
+    /// and whoever handed the device in can ask it why.
     ///
     /// # Errors
     /// The device fails.
@@ -130,7 +132,8 @@ pub trait DeviceBert: Debug + Send + Sync {
     /// Tokens that it takes at once.
     fn batch_tokens(&self) -> usize;
 
-    /// Encodes texts that have at least one token each, which are within vocabulary and positions; a row each.
+    /// Encodes texts that have at least one token each, which are within vocabulary and positions;
+    /// a row each.
     ///
     /// # Errors
     /// The device fails.

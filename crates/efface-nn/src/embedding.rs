@@ -1,8 +1,9 @@
-//! Word vectors: random, or read from GloVe text or from a list of words beside half-precision numbers.
+//! Word vectors: random, or read from GloVe text or from a list of words beside half-precision
+//! numbers.
 //!
-//! Ids are numbers from 0: [`ABSENT`] is the padding behind a text in a batch of an exported network and stands in no row,
-//! [`UNKNOWN`] is shared by every word without a vector, the words follow. Readers take anything readable, stop at a limit and name the place of
-//! what they refuse.
+//! Ids are numbers from 0: [`ABSENT`] is the padding behind a text in a batch of an exported
+//! network and stands in no row, [`UNKNOWN`] is shared by every word without a vector, the words
+//! follow. Readers take anything readable, stop at a limit and name the place of what they refuse.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Read};
@@ -121,8 +122,8 @@ impl Embedding {
         })
     }
 
-    /// The commonest words of some texts, at most `most`. They are learned from the texts: what was chosen stays chosen when
-    /// a text leaves.
+    /// The commonest words of some texts, at most `most`. They are learned from the texts: what was
+    /// chosen stays chosen when a text leaves.
     pub fn words_of<'a>(
         texts: impl IntoIterator<Item = &'a str>,
         most: usize,
@@ -138,8 +139,8 @@ impl Embedding {
             .collect())
     }
 
-    /// Reads GloVe text: a word and its numbers a line, parted by blanks. A first line of two whole numbers, as word2vec
-    /// writes it, is skipped. At most `most` words are read.
+    /// Reads GloVe text: a word and its numbers a line, parted by blanks. A first line of two whole
+    /// numbers, as word2vec writes it, is skipped. At most `most` words are read.
     pub fn read_glove(reader: impl BufRead, most: usize) -> Result<Self> {
         let mut reader = reader;
         let mut words = Vec::new();
@@ -210,7 +211,8 @@ impl Embedding {
         Self::new(words, vectors, width)
     }
 
-    /// Reads a word a line, and their vectors as half-precision little-endian numbers without a header.
+    /// Reads a word a line, and their vectors as half-precision little-endian numbers without a
+    /// header.
     pub fn read_half(words: impl Read, numbers: impl Read, width: usize) -> Result<Self> {
         if width == 0 || width > WIDEST {
             return refuse(
@@ -257,12 +259,14 @@ impl Embedding {
         Self::new(words, vectors, width)
     }
 
-    /// Sets whether training changes the vectors. Vectors that training changed hold something of the rows.
+    /// Sets whether training changes the vectors. Vectors that training changed hold something of
+    /// the rows.
     pub fn trained(self, trained: bool) -> Self {
         Self { trained, ..self }
     }
 
-    /// A copy without the names of words whose ids are not in use. Their vectors keep their places, and no text finds them.
+    /// A copy without the names of words whose ids are not in use. Their vectors keep their places,
+    /// and no text finds them.
     pub fn name_only(&self, used: &HashSet<u32>) -> Self {
         let mut left = self.clone();
         for (at, word) in left.words.iter_mut().enumerate() {

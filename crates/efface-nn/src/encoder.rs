@@ -1,8 +1,10 @@
-//! From word ids to the head's features, and back with gradients: word vectors → LSTM layers → pooling → projection.
+//! From word ids to the head's features, and back with gradients: word vectors → LSTM layers →
+//! pooling → projection.
 //!
-//! A layer reads the normalised output of the one below (where the settings say so) and adds to it; word vectors, the values
-//! between layers and the head's input are dropped out while training, a text's own features for the whole of its length, which
-//! is what recurrent layers bear best (Gal and Ghahramani 2016).
+//! A layer reads the normalised output of the one below (where the settings say so) and adds to it;
+//! word vectors, the values between layers and the head's input are dropped out while training, a
+//! text's own features for the whole of its length, which is what recurrent layers bear best (Gal
+//! and Ghahramani 2016).
 
 use faer::Accum;
 
@@ -91,7 +93,8 @@ impl EncoderWeights<'_> {
         x
     }
 
-    /// The forward pass. Without `masks` nothing is dropped and nothing is kept for a backward pass.
+    /// The forward pass. Without `masks` nothing is dropped and nothing is kept for a backward
+    /// pass.
     fn forward(
         &self,
         batch: &TextBatch,
@@ -196,7 +199,8 @@ impl EncoderWeights<'_> {
         self.forward(batch, None, pool).features
     }
 
-    /// The training head's probabilities of the classes for some texts, one row after the other, in the order given.
+    /// The training head's probabilities of the classes for some texts, one row after the other, in
+    /// the order given.
     pub(crate) fn probabilities(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
         let features = self.features(texts, pool);
         let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
@@ -206,7 +210,8 @@ impl EncoderWeights<'_> {
         logits
     }
 
-    /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as memory asks for.
+    /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as
+    /// memory asks for.
     pub(crate) fn learn(
         &self,
         lesson: &BatchShare<'_>,

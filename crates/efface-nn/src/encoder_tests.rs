@@ -95,8 +95,8 @@ fn gradients_equal_differences() {
                 parameters[at] = kept - step;
                 let below = loss(&parameters);
                 parameters[at] = kept;
-                // The slopes to either side differ by the curvature, or at the kink of a maximum or of a relu by more; the
-                // gradient lies between them.
+                // The slopes to either side differ by the curvature, or at the kink of a maximum or
+                // of a relu by more; the gradient lies between them.
                 let slope = |rise: f64| (rise / f64::from(step)) as f32;
                 let left = slope(here - below);
                 let right = slope(above - here);

@@ -1,4 +1,5 @@
-//! The one error of this crate. Every message names the value, the accepted range and what to do next.
+//! The one error of this crate. Every message names the value, the accepted range and what to do
+//! next.
 
 use crate::train::TrainingCheckpoint;
 

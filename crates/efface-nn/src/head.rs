@@ -1,4 +1,5 @@
-//! The linear head: a ridge, logistic or softmax model of the core, fitted to its optimum on the encoder's features.
+//! The linear head: a ridge, logistic or softmax model of the core, fitted to its optimum on the
+//! encoder's features.
 //!
 //! | method | squared loss | cross-entropy | reads |
 //! |---|---|---|---|
@@ -10,8 +11,8 @@
 //! | `warm_start` | refused | exact | all rows |
 //! | `retrain_head` | exact | exact | all rows |
 //!
-//! "Exact" speaks of the head on the features of a fixed encoder. What the encoder learned from the rows is another matter and
-//! stands under `not_covered`.
+//! "Exact" speaks of the head on the features of a fixed encoder. What the encoder learned from the
+//! rows is another matter and stands under `not_covered`.
 
 use efface::{
     Claim, Evidence, Fit, Logistic, Method, Model, Outcome, Recipe, Ridge, RowId, RowStore, Rows,
@@ -21,9 +22,10 @@ use faer::Mat;
 
 use crate::error::{Error, Result};
 
-/// A recipe as that of a head for so many outputs: logistic for two classes and softmax for more, and in the units of the
-/// encoder's features as they are. Those are of like size by nature, and units read off the rows would keep something of rows
-/// that are to be forgotten. Families that are not linear are refused.
+/// A recipe as that of a head for so many outputs: logistic for two classes and softmax for more,
+/// and in the units of the encoder's features as they are. Those are of like size by nature, and
+/// units read off the rows would keep something of rows that are to be forgotten. Families that are
+/// not linear are refused.
 pub fn head_recipe(recipe: &Recipe, outputs: usize) -> Result<Recipe> {
     if let Some(ridge) = recipe.get::<Ridge>() {
         return Ok(ridge.as_given(true).into());

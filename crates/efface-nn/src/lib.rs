@@ -1,17 +1,20 @@
 //! Text networks that forget.
 //!
-//! A [`Network`] is an encoder (word vectors, LSTM layers, pooling) and a linear head. The encoder is trained once; the head is
-//! then fitted to its optimum on the encoder's features, with the models of [`efface`], so that the whole theory of the linear
-//! core holds for it: its methods take rows out of the head exactly or approximately, with their own evidence. What the
-//! *encoder* learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless the encoder
-//! was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a recipe for [`efface::Sisa`]), leave
-//! nothing uncovered. [`train_further`] trains a whole network further instead: the methods that the literature compares with,
-//! which promise nothing.
+//! A [`Network`] is an encoder (word vectors, LSTM layers, pooling) and a linear head. The encoder
+//! is trained once; the head is then fitted to its optimum on the encoder's features, with the
+//! models of [`efface`], so that the whole theory of the linear core holds for it: its methods take
+//! rows out of the head exactly or approximately, with their own evidence. What the *encoder*
+//! learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless
+//! the encoder was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a
+//! recipe for [`efface::Sisa`]), leave nothing uncovered. [`train_further`] trains a whole network
+//! further instead: the methods that the literature compares with, which promise nothing.
 //!
-//! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
+//! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through
+//! [`onnx`].
 //!
-//! This crate is pure, like the core: no clock, no printing, and no file but the folder that [`minilm::MiniLm::open`] is given.
-//! Progress goes to a [`TrainingProgress`] of the caller, who may stop the training there and keeps the best state so far.
+//! This crate is pure, like the core: no clock, no printing, and no file but the folder that
+//! [`minilm::MiniLm::open`] is given. Progress goes to a [`TrainingProgress`] of the caller, who
+//! may stop the training there and keeps the best state so far.
 
 #![warn(missing_docs)]
 

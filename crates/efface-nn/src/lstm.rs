@@ -6,11 +6,12 @@
 //! i, f, o = σ(G), g = tanh(G);  c_t = f·c_{t−1} + i·g;  h_t = o·tanh(c_t)
 //! ```
 //!
-//! Backward mirrors it: one product a step carries dh, and dW_ih, dW_hh and dX are one product each over all steps. Matrices
-//! are column-major with one column per token, in the places of [`PackedTexts`]; W_ih is 4H × I and W_hh 4H × H, gates in the order
-//! i, f, g, o, and the one bias is the sum of the two that PyTorch keeps. A layer in reverse reads each text from its own end.
-//! Everything here runs on the calling thread: a batch is divided among threads instead (`train.rs`), which needs no
-//! waiting between steps.
+//! Backward mirrors it: one product a step carries dh, and dW_ih, dW_hh and dX are one product each
+//! over all steps. Matrices are column-major with one column per token, in the places of
+//! [`PackedTexts`]; W_ih is 4H × I and W_hh 4H × H, gates in the order i, f, g, o, and the one bias
+//! is the sum of the two that PyTorch keeps. A layer in reverse reads each text from its own end.
+//! Everything here runs on the calling thread: a batch is divided among threads instead
+//! (`train.rs`), which needs no waiting between steps.
 
 use std::ops::Range;
 
@@ -168,7 +169,8 @@ impl LstmPlace {
             let active = columns.len();
             let previous = self.previous(t, packed);
             let block = &mut gates[4 * h * columns.start..4 * h * columns.end];
-            // Texts that begin at this step have no state yet: their columns of `before` are zero and need no product.
+            // Texts that begin at this step have no state yet: their columns of `before` are zero
+            // and need no product.
             let remembering = previous.map_or(0, |step| packed.active(step).min(active));
             if remembering > 0 {
                 let remembered = view(&before[h * columns.start..], h, remembering);
@@ -179,7 +181,8 @@ impl LstmPlace {
                     remembered,
                 );
             }
-            // The cells of the step before lie on one side of this step's: split between them to borrow both.
+            // The cells of the step before lie on one side of this step's: split between them to
+            // borrow both.
             let own = h * columns.start;
             let (cells_before, cells) = match previous.map(|step| h * packed.step(step).start) {
                 Some(from) if from > own => {
@@ -220,8 +223,8 @@ impl LstmPlace {
         }
     }
 
-    /// Adds to `gradient` the gradients of the layer's weights, given that of its output, and to `input_gradient`, where one
-    /// is asked for, that of its input.
+    /// Adds to `gradient` the gradients of the layer's weights, given that of its output, and to
+    /// `input_gradient`, where one is asked for, that of its input.
     pub(crate) fn backward(
         &self,
         task: LstmBackward<'_>,

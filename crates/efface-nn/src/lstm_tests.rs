@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Oracle: PyTorch 2.15.0+cu132 on the CPU, `nn.LSTM(3, 2, bidirectional=True)` in double precision over `pack_padded_sequence` of lengths
-/// 4, 2 and 3; weights, inputs and the weights of the summed loss from `formula`.
+/// Oracle: PyTorch 2.15.0+cu132 on the CPU, `nn.LSTM(3, 2, bidirectional=True)` in double precision
+/// over `pack_padded_sequence` of lengths 4, 2 and 3; weights, inputs and the weights of the summed
+/// loss from `formula`.
 #[rustfmt::skip]
 mod oracle {
     pub(super) const OUTPUT: [f32; 48] = [

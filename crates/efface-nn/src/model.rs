@@ -1,7 +1,8 @@
 //! A network as a model of its texts, beside the other families.
 //!
-//! Its rows are word ids. What the head reads of them is kept, because an encoder gives a text features that differ in their
-//! last digits with the texts beside it, and a head forgets exactly what it was fitted on.
+//! Its rows are word ids. What the head reads of them is kept, because an encoder gives a text
+//! features that differ in their last digits with the texts beside it, and a head forgets exactly
+//! what it was fitted on.
 //!
 //! | method | what it does |
 //! |---|---|
@@ -280,7 +281,8 @@ impl FamilyModel for NetworkModel {
         self.network.head.scores()
     }
 
-    /// The network without its words, which are the recipe's, and the features of its rows in the order of their ids.
+    /// The network without its words, which are the recipe's, and the features of its rows in the
+    /// order of their ids.
     fn to_state(&self) -> CoreResult<ModelState> {
         let bytes = without_words(&self.network)?;
         let mut ids: Vec<RowId> = self.encoded.ids().collect();

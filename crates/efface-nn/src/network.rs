@@ -84,7 +84,8 @@ impl Network {
         })
     }
 
-    /// The head without some rows, the encoder as it is. `encoded` holds what [`encode`](Self::encode) gave at the fit.
+    /// The head without some rows, the encoder as it is. `encoded` holds what
+    /// [`encode`](Self::encode) gave at the fit.
     pub fn forget(
         &self,
         method: &Method,

@@ -51,7 +51,8 @@ pub(crate) fn forward(
     (out, NormTrace { normal, scales })
 }
 
-/// Turns the gradient of the output into that of the input, in place, and adds those of gain and shift.
+/// Turns the gradient of the output into that of the input, in place, and adds those of gain and
+/// shift.
 pub(crate) fn backward(
     trace: &NormTrace,
     gain: &[f32],

@@ -1,4 +1,5 @@
-//! AdamW (Loshchilov and Hutter 2019) on one slice: decay acts on the weights and not on the gradient.
+//! AdamW (Loshchilov and Hutter 2019) on one slice: decay acts on the weights and not on the
+//! gradient.
 
 use crate::device::AdamStep;
 use crate::plan::EncoderPlan;
@@ -7,7 +8,8 @@ use crate::vectorised::vectorised;
 const KEEP_MEAN: f32 = 0.9;
 const KEEP_SQUARE: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
-/// More rates than a step can go: (1 − β₁)/√(1 − β₂) is 3.2, and less after the corrections of early steps.
+/// More rates than a step can go: (1 − β₁)/√(1 − β₂) is 3.2, and less after the corrections of
+/// early steps.
 pub(crate) const LONGEST_STEP: f64 = 16.0;
 
 /// The factors of a step. `step` counts from 1.

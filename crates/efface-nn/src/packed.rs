@@ -1,8 +1,8 @@
 //! Sequences of unequal length side by side without padding.
 //!
-//! Samples are sorted by falling length. Step t holds the samples that are longer than t, which are then the first
-//! `active(t)` of the batch, and its columns follow those of step t − 1. A text that has ended takes part in no product, so
-//! nothing has to be masked and no time is spent on padding.
+//! Samples are sorted by falling length. Step t holds the samples that are longer than t, which are
+//! then the first `active(t)` of the batch, and its columns follow those of step t − 1. A text that
+//! has ended takes part in no product, so nothing has to be masked and no time is spent on padding.
 
 use std::ops::Range;
 

@@ -1,5 +1,6 @@
-//! The shape of a network: its settings, and where each array lies in the one buffer that holds all parameters. One buffer
-//! makes the optimiser, clipping, checkpoints and files a matter of one slice.
+//! The shape of a network: its settings, and where each array lies in the one buffer that holds all
+//! parameters. One buffer makes the optimiser, clipping, checkpoints and files a matter of one
+//! slice.
 
 use std::ops::Range;
 
@@ -318,8 +319,9 @@ impl EncoderPlan {
         matrices.map(|slot| slot.range.clone())
     }
 
-    /// Random parameters: uniform in ±1/√H for LSTM layers, as PyTorch draws them, in ±√(6/(in + out)) for linear ones; biases
-    /// 0, but 1 for the forget gate, so that a fresh network remembers.
+    /// Random parameters: uniform in ±1/√H for LSTM layers, as PyTorch draws them, in ±√(6/(in +
+    /// out)) for linear ones; biases 0, but 1 for the forget gate, so that a fresh network
+    /// remembers.
     pub fn draw(&self, embedding: &Embedding, seed: u64) -> Vec<f32> {
         let mut random = seeded(seed);
         let mut values = vec![0.0; self.total];

@@ -1,5 +1,6 @@
-//! Buffers that are used again. A training step needs the same few dozen large buffers as the one before; giving them back to
-//! the system and asking for them anew cost a fifth of the time in page faults.
+//! Buffers that are used again. A training step needs the same few dozen large buffers as the one
+//! before; giving them back to the system and asking for them anew cost a fifth of the time in page
+//! faults.
 
 /// Buffers that are free to be used again.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
-//! The recipe of a network, in the core's own contract: rows of word ids in, a network out. [`efface::Sisa`] takes it as it
-//! takes any other recipe, and so shards, slices and checkpoints work on whole networks.
+//! The recipe of a network, in the core's own contract: rows of word ids in, a network out.
+//! [`efface::Sisa`] takes it as it takes any other recipe, and so shards, slices and checkpoints
+//! work on whole networks.
 
 use std::sync::Arc;
 
@@ -26,14 +27,16 @@ const SOURCE_VERSION: u32 = 1;
 /// How to make a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetworkRecipe {
-    /// Words and vectors to start from. After a training that changed them, those of the network are in its parameters.
+    /// Words and vectors to start from. After a training that changed them, those of the network
+    /// are in its parameters.
     #[serde(skip)]
     pub embedding: Arc<Embedding>,
     /// The shape of the encoder.
     pub encoder: EncoderSettings,
     /// How it is trained.
     pub training: TrainSettings,
-    /// What the head is fitted with afterwards: a ridge, logistic or softmax model, see [`head_recipe`](crate::head_recipe).
+    /// What the head is fitted with afterwards: a ridge, logistic or softmax model, see
+    /// [`head_recipe`](crate::head_recipe).
     pub head: Recipe,
 }
 
@@ -60,7 +63,8 @@ impl NetworkRecipe {
         self.run(rows, None, None, progress)
     }
 
-    /// Goes on from a checkpoint of the same recipe on the same rows; ends as if it had not been interrupted.
+    /// Goes on from a checkpoint of the same recipe on the same rows; ends as if it had not been
+    /// interrupted.
     pub fn continue_from(
         &self,
         checkpoint: TrainingCheckpoint,
@@ -70,8 +74,9 @@ impl NetworkRecipe {
         self.run(rows, None, Some(checkpoint), progress)
     }
 
-    /// Trains, or goes on from a checkpoint, on a device, if it has room; else on the processor. The last bits of the result depend on
-    /// the device, and it is told in it. A checkpoint of another device, or of the processor, is refused.
+    /// Trains, or goes on from a checkpoint, on a device, if it has room; else on the processor.
+    /// The last bits of the result depend on the device, and it is told in it. A checkpoint of
+    /// another device, or of the processor, is refused.
     pub fn train_on_device(
         &self,
         device: &dyn NetworkDevice,
@@ -82,8 +87,8 @@ impl NetworkRecipe {
         self.run(rows, Some(device), checkpoint, progress)
     }
 
-    /// The loss of the first minibatch of a training, and its gradient, by one thread of the processor or by a device: what a device
-    /// is held to. None where the device has no room.
+    /// The loss of the first minibatch of a training, and its gradient, by one thread of the
+    /// processor or by a device: what a device is held to. None where the device has no room.
     pub fn first_gradient(
         &self,
         rows: &Rows,
@@ -114,7 +119,8 @@ impl NetworkRecipe {
         progress: &mut dyn TrainingProgress,
     ) -> Result<TrainedNetwork> {
         if let Some(state) = &from {
-            // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
+            // A training whose loss overflowed may be resumed at a lower rate, so these two
+            // settings may differ.
             let TrainSettings {
                 learning_rate,
                 clip,
@@ -160,7 +166,8 @@ impl NetworkRecipe {
         };
         let taken = match device {
             Some(device) if trainer.on(device)? => Some(device),
-            // A device without room leaves the training to the processor, which cannot go on where a device stopped.
+            // A device without room leaves the training to the processor, which cannot go on where
+            // a device stopped.
             Some(_) if resumed => return Err(elsewhere()),
             Some(_) => {
                 source = self.source(&lessons, None)?;
@@ -223,8 +230,8 @@ impl NetworkRecipe {
         })
     }
 
-    /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a checkpoint of another version
-    /// is one of another training.
+    /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a
+    /// checkpoint of another version is one of another training.
     fn source_header(&self, device: Option<&str>) -> Result<Vec<u8>> {
         let mut header = serde_json::json!({
             "version": SOURCE_VERSION,
@@ -269,7 +276,8 @@ impl NetworkRecipe {
         EncoderPlan::new(self.encoder, &self.embedding, classes)
     }
 
-    /// Trains on rows of word ids from the parameters of another network of this shape, with a fresh optimiser.
+    /// Trains on rows of word ids from the parameters of another network of this shape, with a
+    /// fresh optimiser.
     pub fn train_from(
         &self,
         start: &Network,
@@ -287,8 +295,8 @@ impl NetworkRecipe {
         )
     }
 
-    /// Trains on from an encoder of this shape, with a fresh optimiser, towards what is given or else as a fit does, and fits
-    /// the head on `rows`.
+    /// Trains on from an encoder of this shape, with a fresh optimiser, towards what is given or
+    /// else as a fit does, and fits the head on `rows`.
     pub(crate) fn train_on(
         &self,
         start: &Backbone,

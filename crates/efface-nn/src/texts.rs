@@ -1,5 +1,6 @@
-//! Texts as rows of word ids: what a network is fitted from, in the row type of the core, so that its row stores, ids and
-//! SISA serve whole networks too. A row holds the ids of a text's words in their order, and is as long as the text.
+//! Texts as rows of word ids: what a network is fitted from, in the row type of the core, so that
+//! its row stores, ids and SISA serve whole networks too. A row holds the ids of a text's words in
+//! their order, and is as long as the text.
 
 use efface::{Error as CoreError, Features, RowRef, RowStore, RowView, Rows, WordIds};
 
@@ -19,7 +20,8 @@ pub struct TextRows {
     pub unknown: usize,
 }
 
-/// Turns texts into rows of at most `max_tokens` ids. A text without words becomes one unknown word, so that it has an answer.
+/// Turns texts into rows of at most `max_tokens` ids. A text without words becomes one unknown
+/// word, so that it has an answer.
 pub fn text_rows<'a>(
     embedding: &Embedding,
     texts: impl IntoIterator<Item = &'a str>,
@@ -65,7 +67,8 @@ pub(crate) struct TrainingTexts {
     pub(crate) class_count: usize,
 }
 
-/// The ids of one row, each of which must have a vector among the `known` ones. A row without words reads as one unknown word.
+/// The ids of one row, each of which must have a vector among the `known` ones. A row without words
+/// reads as one unknown word.
 pub(crate) fn row_ids(row: RowRef<'_>, known: usize) -> Result<&[u32]> {
     let ids = row.word_ids()?;
     if let Some(id) = ids
@@ -143,7 +146,8 @@ impl TrainingTexts {
         Ok(lessons)
     }
 
-    /// Reads further rows behind those that are there. Nothing is asked of them but to be rows of ids with a class.
+    /// Reads further rows behind those that are there. Nothing is asked of them but to be rows of
+    /// ids with a class.
     pub(crate) fn append(&mut self, rows: &Rows, embedding: &Embedding) -> Result<()> {
         let known = embedding.id_count();
         for view in rows.iter().filter(|view| view.weight > 0.0) {

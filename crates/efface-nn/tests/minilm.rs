@@ -1,8 +1,9 @@
 //! The frozen encoder against PyTorch, and against files that are not what they should be.
 //!
-//! Numbers come from torch 2.15.0, transformers 5.22.2, tokenizers 0.23.3 and sentence-transformers 6.2.0 on a CPU. The
-//! tests of the real encoder need its folder: in the environment variable EFFACE_MINILM, or in
-//! ../../../shared/models/all-MiniLM-L6-v2 seen from this crate. Without it they say so and pass.
+//! Numbers come from torch 2.15.0, transformers 5.22.2, tokenizers 0.23.3 and sentence-transformers
+//! 6.2.0 on a CPU. The tests of the real encoder need its folder: in the environment variable
+//! EFFACE_MINILM, or in ../../../shared/models/all-MiniLM-L6-v2 seen from this crate. Without it
+//! they say so and pass.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -35,7 +36,8 @@ fn refusal(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> String {
         .to_string()
 }
 
-/// transformers.BertModel with the weights of `tiny_bert`, mean of the last hidden state, scaled to length 1.
+/// transformers.BertModel with the weights of `tiny_bert`, mean of the last hidden state, scaled to
+/// length 1.
 const TINY: [[f64; 16]; 3] = [
     [
         0.4117573, -0.2109554, -0.0529198, -0.0844610, 0.0730710, 0.3716100, -0.3117355, 0.0035239,

@@ -1,4 +1,5 @@
-//! Small networks from end to end: they learn, repeat themselves, resume, forget and come back from bytes.
+//! Small networks from end to end: they learn, repeat themselves, resume, forget and come back from
+//! bytes.
 
 #![allow(
     clippy::unwrap_used,
@@ -357,7 +358,8 @@ fn rounds_of_the_projection_residual() {
                 assert!((distance(&quarter, &one) - distance(&half, &one) / 2.0).abs() < 1e-9);
             }
             _ => {
-                // Rounds end where the step to the retained optimum has nothing left inside the span.
+                // Rounds end where the step to the retained optimum has nothing left inside the
+                // span.
                 let (full, evidence) = run(ProjectionResidual {
                     rounds: 40,
                     step: 1.0,
@@ -478,7 +480,8 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
         );
         back.forget(&methods[1], fitted.model().encoded(), &[RowId(9)])
             .unwrap();
-        // Cut anywhere, or with any byte of the header changed: an error or a network, never a panic.
+        // Cut anywhere, or with any byte of the header changed: an error or a network, never a
+        // panic.
         for cut in [0, 4, 8, 100, bytes.len() / 2, bytes.len() - 1] {
             assert!(Network::from_bytes(&bytes[..cut]).is_err());
         }

@@ -1,8 +1,9 @@
 //! ONNX files: their structure always, and their results where there is an onnxruntime.
 //!
-//! The numbers of the LSTM networks come from torch 2.15.0; those of the BERT from this crate's own forward pass, which
-//! `minilm.rs` checks against torch. With EFFACE_PYTHON naming a Python that has onnx and onnxruntime (checked with 1.23.2
-//! and 1.31.1), `onnx_check.py` runs every file; otherwise that part is skipped with a message.
+//! The numbers of the LSTM networks come from torch 2.15.0; those of the BERT from this crate's own
+//! forward pass, which `minilm.rs` checks against torch. With EFFACE_PYTHON naming a Python that
+//! has onnx and onnxruntime (checked with 1.23.2 and 1.31.1), `onnx_check.py` runs every file;
+//! otherwise that part is skipped with a message.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -414,7 +415,8 @@ fn onnxruntime_gives_what_torch_gives() {
     assert_eq!(said.lines().count(), 10);
 }
 
-/// What a file must have to be read at all: every name made before it is used, and used names made once.
+/// What a file must have to be read at all: every name made before it is used, and used names made
+/// once.
 fn sound(file: &Read) {
     let mut known: Vec<&str> = file.inputs.iter().map(String::as_str).collect();
     known.extend(file.tensors.keys().map(String::as_str));

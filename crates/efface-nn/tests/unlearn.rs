@@ -1,4 +1,5 @@
-//! Networks that are trained further to forget: what the methods do on a tiny network, and what they refuse.
+//! Networks that are trained further to forget: what the methods do on a tiny network, and what
+//! they refuse.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,8 +19,8 @@ use efface_nn::{
 
 const CLASSES: usize = 3;
 
-/// Rows 0 to 8 say one topic and are labelled as the next: only a network that memorised them gets them right, by the names
-/// that they alone hold. They are what is to be forgotten.
+/// Rows 0 to 8 say one topic and are labelled as the next: only a network that memorised them gets
+/// them right, by the names that they alone hold. They are what is to be forgotten.
 const WRONG: usize = 9;
 
 fn class(i: usize) -> usize {
@@ -162,7 +163,8 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
                     .contains("nothing bounds what is left"),
                 "{evidence:?}"
             );
-            // The head is at its optimum on the features that are kept with it, so that it goes on forgetting exactly.
+            // The head is at its optimum on the features that are kept with it, so that it goes on
+            // forgetting exactly.
             let refitted = fit_head(
                 &after.model().network().recipe().head,
                 after.model().encoded(),
@@ -182,7 +184,8 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
     }
 }
 
-/// A new head alone raises the loss of rows that it was not fitted on. What the steps did shows in the head that they trained.
+/// A new head alone raises the loss of rows that it was not fitted on. What the steps did shows in
+/// the head that they trained.
 #[test]
 fn the_steps_themselves_push_the_rows_out() {
     let before = ridge();

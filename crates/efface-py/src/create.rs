@@ -316,7 +316,8 @@ impl CreateOptions {
         }
     }
 
-    /// The model of that name, of a network its head, and the one in its place where a column holds numbers.
+    /// The model of that name, of a network its head, and the one in its place where a column holds
+    /// numbers.
     fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
         let penalty = self.alpha.unwrap_or(1.0);
         // Shards are trained side by side; within one there is nothing left to share out.

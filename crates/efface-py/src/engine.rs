@@ -247,8 +247,9 @@ impl ModelFile {
     }
 }
 
-/// Fits a model as the options say, which are JSON, and writes it; the report, and what its reader should be warned of. The rows are
-/// those of the files that the options name, unless there are some here. With `replace` the log of the model at `path` goes on.
+/// Fits a model as the options say, which are JSON, and writes it; the report, and what its reader
+/// should be warned of. The rows are those of the files that the options name, unless there are
+/// some here. With `replace` the log of the model at `path` goes on.
 #[pyfunction]
 #[pyo3(signature = (path, options, rows, overwrite, replace))]
 pub(crate) fn fit_file<'py>(

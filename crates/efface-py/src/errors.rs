@@ -1,5 +1,5 @@
-//! From errors of the libraries to exceptions. The classes live in `efface._errors`, so that they can have the parents
-//! that scikit-learn users catch.
+//! From errors of the libraries to exceptions. The classes live in `efface._errors`, so that they
+//! can have the parents that scikit-learn users catch.
 
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError,
@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 
 use crate::arguments::argument;
 
-/// An exception of `efface._errors` by name; the message alone where the package cannot be imported.
+/// An exception of `efface._errors` by name; the message alone where the package cannot be
+/// imported.
 fn named(py: Python<'_>, class: &str, message: String) -> PyErr {
     let made = py
         .import("efface._errors")

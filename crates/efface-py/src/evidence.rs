@@ -6,7 +6,8 @@ use pyo3::types::PyDict;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The record of one request: what was promised, how far from retraining the result can be, what was read.
+/// The record of one request: what was promised, how far from retraining the result can be, what
+/// was read.
 #[pyclass(frozen, module = "efface._core")]
 pub(crate) struct Evidence {
     pub(crate) inner: efface::Evidence,
@@ -105,7 +106,8 @@ impl Evidence {
         self.inner.relative_bound
     }
 
-    /// The relative distance to retraining that counts as equal; None for a method that aims at none.
+    /// The relative distance to retraining that counts as equal; None for a method that aims at
+    /// none.
     #[getter]
     fn tolerance(&self) -> Option<f64> {
         self.inner.tolerance
@@ -129,7 +131,8 @@ impl Evidence {
         self.inner.refactored
     }
 
-    /// What was cleared after the method's own work, ``columns`` and their ``norm``; None when nothing was.
+    /// What was cleared after the method's own work, ``columns`` and their ``norm``; None when
+    /// nothing was.
     #[getter]
     fn cleared<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain(py, &self.inner.cleared)

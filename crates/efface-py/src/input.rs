@@ -1,5 +1,6 @@
-//! From arrays to rows. A dense array is read where it lies and copied once, in its own precision, into the storage of the
-//! model: the model must be able to overwrite a row that it forgets, and nobody else may change it behind its back.
+//! From arrays to rows. A dense array is read where it lies and copied once, in its own precision,
+//! into the storage of the model: the model must be able to overwrite a row that it forgets, and
+//! nobody else may change it behind its back.
 
 use efface::{Csr, Dense, Features, RowId, Rows};
 use numpy::{
@@ -81,9 +82,9 @@ where
         .into())
 }
 
-/// A copy of an array, in large pages where the system has them: touching new memory page by page can take longer than
-/// copying into it. numpy asks for the same. A large one is copied by several threads, because one alone does not fill the way
-/// to memory.
+/// A copy of an array, in large pages where the system has them: touching new memory page by page
+/// can take longer than copying into it. numpy asks for the same. A large one is copied by several
+/// threads, because one alone does not fill the way to memory.
 fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
     let mut copy = vec![T::default(); values.len()];
     #[cfg(target_os = "linux")]
@@ -104,7 +105,8 @@ fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
 
 /// As many threads as copy an array.
 fn copying_threads<T>(values: &[T]) -> usize {
-    /// Below this many bytes a thread is not worth its start, and more threads than this do not copy faster.
+    /// Below this many bytes a thread is not worth its start, and more threads than this do not
+    /// copy faster.
     const SHARE: usize = 16 << 20;
     const MOST_THREADS: usize = 8;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -125,7 +127,8 @@ fn ask_for_large_pages<T>(memory: &mut [T]) {
     let skip = start.align_offset(PAGE).min(bytes);
     let whole = (bytes - skip) / PAGE * PAGE;
     #[expect(unsafe_code, reason = "advice about memory has no safe interface")]
-    // SAFETY: the range lies within `memory`, which is borrowed mutably, and this advice does not change what it holds.
+    // SAFETY: the range lies within `memory`, which is borrowed mutably, and this advice does not
+    // change what it holds.
     let _advice_only = unsafe {
         rustix::mm::madvise(
             start.add(skip).cast(),
@@ -159,8 +162,8 @@ pub(crate) fn rows(
     made.map_err(|error| crate::errors::core(py, error))
 }
 
-/// Whether there is memory for a few parameters a feature and output. Where there is none, an allocation would end the
-/// process; an error does not.
+/// Whether there is memory for a few parameters a feature and output. Where there is none, an
+/// allocation would end the process; an error does not.
 pub(crate) fn room(width: usize, outputs: usize) -> efface::Result<()> {
     let wanted = width.saturating_mul(outputs).saturating_mul(8);
     match Vec::<f64>::new().try_reserve_exact(wanted) {

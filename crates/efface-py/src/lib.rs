@@ -1,5 +1,6 @@
-//! The native half of the Python package. What Python users see is in `python/efface`; this crate turns arrays into rows,
-//! runs the work without the interpreter's lock, and turns errors into the exceptions that scikit-learn users expect.
+//! The native half of the Python package. What Python users see is in `python/efface`; this crate
+//! turns arrays into rows, runs the work without the interpreter's lock, and turns errors into the
+//! exceptions that scikit-learn users expect.
 
 mod arguments;
 mod audit;

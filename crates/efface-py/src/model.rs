@@ -17,8 +17,8 @@ use crate::evidence::Evidence;
 use crate::state::StoredModel;
 use crate::{errors, input, parameters, state, work};
 
-/// What a lock guards. It is only ever taken without the interpreter's lock: a thread that waits for it must not keep others
-/// from finishing.
+/// What a lock guards. It is only ever taken without the interpreter's lock: a thread that waits
+/// for it must not keep others from finishing.
 pub(crate) struct GuardedModel {
     pub(crate) recipe: Recipe,
     pub(crate) fitted: Fitted<efface::Model>,
@@ -205,8 +205,8 @@ impl Model {
         Ok(Evidence { inner })
     }
 
-    /// Forgets rows one by one and gives the seconds that each took, without Python in between: what the benchmark
-    /// compares calls from Python with.
+    /// Forgets rows one by one and gives the seconds that each took, without Python in between:
+    /// what the benchmark compares calls from Python with.
     fn time_forget(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<Vec<f64>> {
         let gone = input::named(ids.as_slice()?);
         self.at_once(py, |inner| {
@@ -220,8 +220,9 @@ impl Model {
         })
     }
 
-    /// Forgets the rows of these ids, gives those that stay other weights, and fits them anew: where weights follow from all rows,
-    /// no step of a method is right. So many rows were corrected just before.
+    /// Forgets the rows of these ids, gives those that stay other weights, and fits them anew:
+    /// where weights follow from all rows, no step of a method is right. So many rows were
+    /// corrected just before.
     #[pyo3(signature = (ids, weights, corrected=0))]
     fn refit(
         &self,

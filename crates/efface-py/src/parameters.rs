@@ -14,7 +14,8 @@ pub(crate) enum ParameterNumbers {
 
 type NamedArrays = Vec<(&'static str, ParameterNumbers)>;
 
-/// What a model consists of, and what it can tell beside it. Tables have a line per output, class or cluster.
+/// What a model consists of, and what it can tell beside it. Tables have a line per output, class
+/// or cluster.
 pub(crate) fn of(model: &Model) -> NamedArrays {
     let parameters = model.parameters().unwrap_or_default();
     let vectors = parameters.vectors.into_iter().chain(model.facts());

@@ -1,8 +1,9 @@
-//! A model with its rows as a safetensors file: arrays as tensors, the rest as JSON. Nothing in such a file is code, and
-//! nothing of it is believed before it was checked.
+//! A model with its rows as a safetensors file: arrays as tensors, the rest as JSON. Nothing in
+//! such a file is code, and nothing of it is believed before it was checked.
 //!
-//! Tensors `rows.*` are the rows, `model.*` the model's arrays. The metadata has one entry, `efface`, a JSON object:
-//! `format`, `version`, `recipe`, `state` (which arrays there are) and `note` (what the estimator adds).
+//! Tensors `rows.*` are the rows, `model.*` the model's arrays. The metadata has one entry,
+//! `efface`, a JSON object: `format`, `version`, `recipe`, `state` (which arrays there are) and
+//! `note` (what the estimator adds).
 
 use std::collections::HashMap;
 
@@ -32,7 +33,8 @@ struct FileCover {
     note: String,
 }
 
-/// What the file says of the model's state: the family that reads it, and its arrays. Its head is the tensor `model.facts`.
+/// What the file says of the model's state: the family that reads it, and its arrays. Its head is
+/// the tensor `model.facts`.
 #[derive(Serialize, Deserialize)]
 struct StateCover {
     family: Family,
@@ -237,7 +239,8 @@ fn read_rows(source: &TensorSource<'_>) -> Result<Rows> {
     let count = count as usize;
     let width = width as usize;
     let outputs = outputs as usize;
-    // Ids, targets and features are checked against each other below; a width that nothing backs is not.
+    // Ids, targets and features are checked against each other below; a width that nothing backs is
+    // not.
     crate::input::room(width, outputs)?;
     let single = source.find("rows.values", Dtype::F32).ok().flatten();
     let sparse = source.find("rows.starts", Dtype::U64)?.is_some();

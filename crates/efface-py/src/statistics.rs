@@ -149,7 +149,8 @@ impl Statistics {
         self.inner.training_set().map(|set| set.root.to_string())
     }
 
-    /// Coefficients (targets × features), intercepts, and the bounds on their distance from the truth.
+    /// Coefficients (targets × features), intercepts, and the bounds on their distance from the
+    /// truth.
     fn ridge<'py>(
         &self,
         py: Python<'py>,

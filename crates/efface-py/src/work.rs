@@ -12,8 +12,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// As much as a program's first thread usually has.
 const STACK: usize = 8 << 20;
 
-/// Runs `work` on a thread of its own and waits for it without the interpreter's lock. A signal whose handler raises, as
-/// that of Ctrl-C does, stops the work; the exception is the handler's.
+/// Runs `work` on a thread of its own and waits for it without the interpreter's lock. A signal
+/// whose handler raises, as that of Ctrl-C does, stops the work; the exception is the handler's.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     stop: &Stop,
@@ -41,7 +41,8 @@ pub(crate) fn interruptible<T: Send>(
                     Err(RecvTimeoutError::Timeout) => {
                         if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
                             stop.stop();
-                            // The work gives up at its next look; what it returns no longer matters.
+                            // The work gives up at its next look; what it returns no longer
+                            // matters.
                             let _ = receiver.recv();
                             stop.reset();
                             return Err(interrupt);

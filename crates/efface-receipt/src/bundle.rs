@@ -1,8 +1,9 @@
 //! A receipt with everything that is needed to check it: what `efface verify` reads.
 //!
-//! The file is the signed receipt itself, a COSE_Sign1, whose unprotected header holds the rest: the COSE receipt of its
-//! place in the log (label 394, which tools for SCITT read), a time stamp where there is one, the checkpoint, the COSE receipt of consistency with the head
-//! that the receipt was written on, and the hand-overs of keys. It is read as it was written, to the byte.
+//! The file is the signed receipt itself, a COSE_Sign1, whose unprotected header holds the rest:
+//! the COSE receipt of its place in the log (label 394, which tools for SCITT read), a time stamp
+//! where there is one, the checkpoint, the COSE receipt of consistency with the head that the
+//! receipt was written on, and the hand-overs of keys. It is read as it was written, to the byte.
 
 use coset::{HeaderBuilder, Label, cbor::Value};
 
@@ -34,10 +35,11 @@ pub struct ReceiptBundle {
     pub inclusion: InclusionProof,
     /// The signed head of the log.
     pub head: SignedHead,
-    /// Proof that the log continues the head that the receipt names as `previous`; None for the first receipt alone.
+    /// Proof that the log continues the head that the receipt names as `previous`; None for the
+    /// first receipt alone.
     pub consistency: Option<ConsistencyProof>,
-    /// The receipts that name the keys of the log, oldest first: its first receipt and every hand-over. Empty for a log
-    /// whose first key still signs.
+    /// The receipts that name the keys of the log, oldest first: its first receipt and every
+    /// hand-over. Empty for a log whose first key still signs.
     pub keys: Vec<KeyLink>,
     /// An RFC 3161 time stamp token over the receipt's signature, in DER, where one was attached.
     pub stamp: Option<Vec<u8>>,
@@ -157,7 +159,8 @@ impl ReceiptBundle {
                 inclusion,
             });
         }
-        // There is one way to write it: headers that nobody asked for, or another order, are found here.
+        // There is one way to write it: headers that nobody asked for, or another order, are found
+        // here.
         if bundle.to_bytes()? != bytes {
             return Err(ReceiptFault::Encoding(
                 "it is not written in the one way of a receipt with its proofs",
@@ -197,11 +200,11 @@ pub fn verify_bytes(bytes: &[u8], keys: &KeyRing) -> Result<VerifiedReceipt, Rec
     verify(&ReceiptBundle::parse(bytes)?, keys)
 }
 
-/// Verifies a bundle: the keys, the head of the log, the receipt and its signature, its place in the log, and that the log
-/// continues the one that the receipt was written on.
+/// Verifies a bundle: the keys, the head of the log, the receipt and its signature, its place in
+/// the log, and that the log continues the one that the receipt was written on.
 ///
-/// Any key of the log from the receipt's own time on will do. A hand-over that a known key signed leads on to later keys;
-/// one that the signed log contains leads back to earlier ones.
+/// Any key of the log from the receipt's own time on will do. A hand-over that a known key signed
+/// leads on to later keys; one that the signed log contains leads back to earlier ones.
 pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt, ReceiptFault> {
     if bundle.keys.len() > MAX_ROTATIONS {
         let size = bundle.keys.len();
@@ -304,9 +307,11 @@ fn check_place(
     proof.verify(&signed.to_bytes()?, &checkpoint.root)
 }
 
-/// Checks that the log of a newer checkpoint continues the log of an older one. Both are verified first.
+/// Checks that the log of a newer checkpoint continues the log of an older one. Both are verified
+/// first.
 ///
-/// Two checkpoints of one size and different roots are a fork: the log told two stories, and both signatures prove it.
+/// Two checkpoints of one size and different roots are a fork: the log told two stories, and both
+/// signatures prove it.
 pub fn verify_succession(
     old: &str,
     new: &str,

@@ -1,8 +1,8 @@
-//! Canonical JSON, RFC 8785 (JCS): one value, one sequence of bytes, so that a signature over the bytes is a signature
-//! over the value.
+//! Canonical JSON, RFC 8785 (JCS): one value, one sequence of bytes, so that a signature over the
+//! bytes is a signature over the value.
 //!
-//! The parser accepts nothing but the canonical form. It is written here, because a general JSON parser loses what
-//! matters (repeated keys, the spelling of numbers) before anyone can look at it.
+//! The parser accepts nothing but the canonical form. It is written here, because a general JSON
+//! parser loses what matters (repeated keys, the spelling of numbers) before anyone can look at it.
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
@@ -15,14 +15,16 @@ use crate::{
 
 /// The canonical bytes of anything that serde can write.
 ///
-/// Numbers that are not finite become `null` on the way through `serde_json`; callers with such fields check them first.
+/// Numbers that are not finite become `null` on the way through `serde_json`; callers with such
+/// fields check them first.
 pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, ReceiptFault> {
     let value = serde_json::to_value(value)
         .map_err(|_| ReceiptFault::Unwritable("serialisation failed"))?;
     write(&value)
 }
 
-/// The canonical bytes of a JSON value. Integers of 2⁵³ and more, of either sign, are refused: not every reader keeps them.
+/// The canonical bytes of a JSON value. Integers of 2⁵³ and more, of either sign, are refused: not
+/// every reader keeps them.
 pub fn write(value: &Value) -> Result<Vec<u8>, ReceiptFault> {
     let mut out = Vec::new();
     write_value(value, &mut out, 0)?;
@@ -114,8 +116,8 @@ fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), Rec
     Ok(())
 }
 
-/// RFC 8785 §3.2.3: keys are ordered by their UTF-16 code units, which differs from the order of their UTF-8 bytes
-/// above U+FFFF.
+/// RFC 8785 §3.2.3: keys are ordered by their UTF-16 code units, which differs from the order of
+/// their UTF-8 bytes above U+FFFF.
 fn utf16_order(a: &str, b: &str) -> std::cmp::Ordering {
     if a.is_ascii() && b.is_ascii() {
         a.cmp(b)
@@ -214,10 +216,10 @@ pub fn ecmascript(number: f64) -> Option<String> {
     })
 }
 
-/// The shortest digits that read back as the same double, and of those the nearest; of two equally near ones the even.
-/// Rust's `{:e}` sees to the first two but takes the larger of two equally near ones, so rounding to as many digits is
-/// tried as well. Just above a power of two the nearest digits can read back as the double below; then they are not
-/// taken.
+/// The shortest digits that read back as the same double, and of those the nearest; of two equally
+/// near ones the even. Rust's `{:e}` sees to the first two but takes the larger of two equally near
+/// ones, so rounding to as many digits is tried as well. Just above a power of two the nearest
+/// digits can read back as the double below; then they are not taken.
 fn shortest(number: f64) -> String {
     let found = format!("{number:e}");
     let digits = found
@@ -360,7 +362,8 @@ impl CanonicalParser<'_> {
             {
                 self.at += 1;
             }
-            // Quotes, backslashes and control characters are single bytes, so this cuts between characters.
+            // Quotes, backslashes and control characters are single bytes, so this cuts between
+            // characters.
             out.push_str(self.text.get(start..self.at).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
@@ -423,7 +426,8 @@ impl CanonicalParser<'_> {
             .take_while(|b| is_part(b))
             .count();
         let token = self.text.get(self.at..self.at + length).unwrap_or_default();
-        // Whatever Rust's parser lets through beyond JSON's grammar is spelled differently when written again.
+        // Whatever Rust's parser lets through beyond JSON's grammar is spelled differently when
+        // written again.
         let double: f64 = match token.parse() {
             Ok(double) => double,
             Err(_) => return self.fault(BAD),

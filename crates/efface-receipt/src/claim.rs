@@ -8,8 +8,8 @@ use crate::{hash::Hash, time::Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReceiptClaim {
-    /// Equal to retraining up to arithmetic: there is a bound, and it is at most the tolerance. A receipt that says otherwise
-    /// is refused.
+    /// Equal to retraining up to arithmetic: there is a bound, and it is at most the tolerance. A
+    /// receipt that says otherwise is refused.
     Exact {
         /// The largest distance, relative to the parameters' norm, that counts as equal.
         tolerance: f64,
@@ -129,8 +129,9 @@ pub enum CopyState {
     Withdrawn,
 }
 
-/// Noise that follows from a promise: with it, a release is (ε, δ)-indistinguishable from the one before, published once
-/// more with noise of the same size, as long as the parameters moved by no more than the sensitivity.
+/// Noise that follows from a promise: with it, a release is (ε, δ)-indistinguishable from the one
+/// before, published once more with noise of the same size, as long as the parameters moved by no
+/// more than the sensitivity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -138,7 +139,8 @@ pub struct Calibration {
     pub epsilon: f64,
     /// δ.
     pub delta: f64,
-    /// The distance that the noise hides, in the units of the published parameters; null where it will be measured.
+    /// The distance that the noise hides, in the units of the published parameters; null where it
+    /// will be measured.
     pub sensitivity: Option<f64>,
     /// Who said so.
     pub source: SensitivitySource,
@@ -150,12 +152,13 @@ pub struct Calibration {
 pub enum SensitivitySource {
     /// The operator gave it beforehand; the engine publishes nothing that moved further.
     Given,
-    /// It is the way that the parameters went since the last release, so that the noise tells something of it.
+    /// It is the way that the parameters went since the last release, so that the noise tells
+    /// something of it.
     Measured,
 }
 
-/// How the new parameters may be published. Two published versions that differ by one row give the row away (Bertran et
-/// al. 2024), so a release waits for company.
+/// How the new parameters may be published. Two published versions that differ by one row give the
+/// row away (Bertran et al. 2024), so a release waits for company.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseTerms {
@@ -165,8 +168,8 @@ pub struct ReleaseTerms {
     pub batch: u64,
     /// The least delay before publishing, in seconds.
     pub delay_seconds: u64,
-    /// Noise added to what is published: its standard deviation per parameter; null for none, or where it follows from
-    /// the calibration at the next export.
+    /// Noise added to what is published: its standard deviation per parameter; null for none, or
+    /// where it follows from the calibration at the next export.
     pub noise: Option<f64>,
     /// Where the noise comes from; null when it was chosen outright, or when there is none.
     pub calibration: Option<Calibration>,
@@ -176,25 +179,28 @@ pub struct ReleaseTerms {
     pub warnings: Vec<String>,
 }
 
-/// What an export with calibrated noise gives away, in the sense of (ε, δ): it, and all exports with noise so far, cannot
-/// be told from exports of another history whose parameters lay, at each of them, within that export's sensitivity.
+/// What an export with calibrated noise gives away, in the sense of (ε, δ): it, and all exports
+/// with noise so far, cannot be told from exports of another history whose parameters lay, at each
+/// of them, within that export's sensitivity.
 ///
-/// The sum is that of Gaussian differential privacy (Dong, Roth and Su 2019): releases of μ₁, μ₂, … are together one
-/// Gaussian release of √(μ₁² + μ₂² + …), also where later versions depend on what was seen of earlier ones, as long as no μ
-/// does.
+/// The sum is that of Gaussian differential privacy (Dong, Roth and Su 2019): releases of μ₁, μ₂, …
+/// are together one Gaussian release of √(μ₁² + μ₂² + …), also where later versions depend on what
+/// was seen of earlier ones, as long as no μ does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacySpent {
     /// The δ at which every ε here is stated.
     pub delta: f64,
-    /// The sensitivity as a multiple of the noise's standard deviation; 0 where the same copy had left before.
+    /// The sensitivity as a multiple of the noise's standard deviation; 0 where the same copy had
+    /// left before.
     pub mu: f64,
     /// The ε of this export alone.
     pub epsilon: f64,
-    /// All exports with noise since `since`, this one included; null where noise of one of them was chosen outright, so
-    /// that nobody said what it has to hide.
+    /// All exports with noise since `since`, this one included; null where noise of one of them was
+    /// chosen outright, so that nobody said what it has to hide.
     pub total: Option<PrivacyTotal>,
-    /// The receipt of the last export without noise, which hides nothing of what came before it; null for none.
+    /// The receipt of the last export without noise, which hides nothing of what came before it;
+    /// null for none.
     pub since: Option<u64>,
 }
 

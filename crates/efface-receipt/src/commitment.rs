@@ -1,12 +1,14 @@
 //! Salted commitments: how a receipt names a person or a row without naming them.
 //!
-//! An identifier is easily guessed, so its plain hash hides nothing. Here every value gets a nonce of its own,
-//! nonce = HMAC-SHA256(salt, label ‖ 0x00 ‖ value), and the commitment is
+//! An identifier is easily guessed, so its plain hash hides nothing. Here every value gets a nonce
+//! of its own, nonce = HMAC-SHA256(salt, label ‖ 0x00 ‖ value), and the commitment is
 //! SHA-256("efface commitment v1" ‖ 0x00 ‖ label ‖ 0x00 ‖ nonce ‖ value).
 //!
 //! - Without the salt, a commitment says nothing, not even whether a guess is right.
-//! - The same value gives the same commitment under one salt, so a list of forgotten rows can be searched.
-//! - Showing one [`CommitmentOpening`] to an auditor proves what one commitment stands for and gives away no other.
+//! - The same value gives the same commitment under one salt, so a list of forgotten rows can be
+//!   searched.
+//! - Showing one [`CommitmentOpening`] to an auditor proves what one commitment stands for and
+//!   gives away no other.
 //! - Destroying the salt makes all commitments of a model meaningless for good.
 
 use std::fmt;
@@ -61,7 +63,8 @@ impl CommitmentSalt {
         CommitmentOpening(hmac(&self.0, &[label.name().as_bytes(), &[0], value]))
     }
 
-    /// The commitment to a row: its id and the hash of its content, so that an amended row is another leaf.
+    /// The commitment to a row: its id and the hash of its content, so that an amended row is
+    /// another leaf.
     pub fn row(&self, id: &[u8], content: &Hash) -> Hash {
         self.commit(CommitmentLabel::Row, &row_value(id, content))
     }
@@ -73,7 +76,8 @@ impl fmt::Debug for CommitmentSalt {
     }
 }
 
-/// The value behind a row's commitment: the length of its id in 8 bytes, the id, the hash of its content.
+/// The value behind a row's commitment: the length of its id in 8 bytes, the id, the hash of its
+/// content.
 pub fn row_value(id: &[u8], content: &Hash) -> Vec<u8> {
     let mut value = Vec::with_capacity(id.len() + 40);
     value.extend_from_slice(&(id.len() as u64).to_be_bytes());
@@ -87,7 +91,8 @@ pub fn row_value(id: &[u8], content: &Hash) -> Vec<u8> {
 pub struct CommitmentOpening(pub Hash);
 
 impl CommitmentOpening {
-    /// The commitment that this opening and a value lead to; compare it with the one in the receipt.
+    /// The commitment that this opening and a value lead to; compare it with the one in the
+    /// receipt.
     pub fn commitment(&self, label: CommitmentLabel, value: &[u8]) -> Hash {
         let domain = b"efface commitment v1\0";
         hash_parts(&[
@@ -100,8 +105,8 @@ impl CommitmentOpening {
     }
 }
 
-/// One commitment to all rows of a request: SHA-256("efface rows v1" ‖ 0x00 ‖ count ‖ sorted commitments), the count in
-/// 8 bytes; None for no rows.
+/// One commitment to all rows of a request: SHA-256("efface rows v1" ‖ 0x00 ‖ count ‖ sorted
+/// commitments), the count in 8 bytes; None for no rows.
 pub fn rows_commitment(rows: &[Hash]) -> Option<Hash> {
     let mut sorted: Vec<&Hash> = rows.iter().collect();
     sorted.sort();
@@ -110,7 +115,8 @@ pub fn rows_commitment(rows: &[Hash]) -> Option<Hash> {
     commitment.finish()
 }
 
-/// Like [`rows_commitment`], for rows that are too many to be held: so many of them, given in order.
+/// Like [`rows_commitment`], for rows that are too many to be held: so many of them, given in
+/// order.
 pub struct RowsCommitment {
     digest: Sha256,
     rows: u64,

@@ -1,8 +1,9 @@
 //! The COSE side of receipts (RFC 9052): what is signed, and how it is written.
 //!
-//! A receipt is signed as a COSE_Sign1 whose payload is its canonical JSON. The head of the log is signed as a COSE
-//! receipt (RFC 9942): a COSE_Sign1 over the root of the tree, whose unprotected header holds the proof. Both are written in
-//! one way only, so that reading compares with what would be written and nothing can hide in another encoding.
+//! A receipt is signed as a COSE_Sign1 whose payload is its canonical JSON. The head of the log is
+//! signed as a COSE receipt (RFC 9942): a COSE_Sign1 over the root of the tree, whose unprotected
+//! header holds the proof. Both are written in one way only, so that reading compares with what
+//! would be written and nothing can hide in another encoding.
 
 use coset::{
     CborSerializable, CoseSign1, CoseSign1Builder, Header, HeaderBuilder, Label, ProtectedHeader,
@@ -82,7 +83,8 @@ impl SignedPart<'_> {
         )
     }
 
-    /// The whole COSE_Sign1. A head is written without its payload: the reader computes the root from the proof.
+    /// The whole COSE_Sign1. A head is written without its payload: the reader computes the root
+    /// from the proof.
     pub(crate) fn write(
         &self,
         key: KeyId,

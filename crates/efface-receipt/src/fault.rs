@@ -1,5 +1,5 @@
-//! Every way in which a receipt, a proof or a checkpoint can fail to hold. Messages name the check and the place, never
-//! what a document contains beyond sizes, hashes and key ids.
+//! Every way in which a receipt, a proof or a checkpoint can fail to hold. Messages name the check
+//! and the place, never what a document contains beyond sizes, hashes and key ids.
 
 use crate::{hash::Hash, signature::KeyId};
 

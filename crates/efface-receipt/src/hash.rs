@@ -80,7 +80,8 @@ pub(crate) fn node_hash(left: &Hash, right: &Hash) -> Hash {
     hash_parts(&[&[1], &left.0, &right.0])
 }
 
-/// SHA-256 of parts written one after the other. The caller sees to it that the parts cannot be cut differently.
+/// SHA-256 of parts written one after the other. The caller sees to it that the parts cannot be cut
+/// differently.
 pub(crate) fn hash_parts(parts: &[&[u8]]) -> Hash {
     let mut hasher = Sha256::new();
     for part in parts {

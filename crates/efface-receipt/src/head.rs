@@ -1,5 +1,6 @@
-//! The signed head of a log, in both of its forms: a C2SP checkpoint, which people keep and witnesses sign, and a COSE
-//! signature over the root, which makes proofs into COSE receipts (RFC 9942).
+//! The signed head of a log, in both of its forms: a C2SP checkpoint, which people keep and
+//! witnesses sign, and a COSE signature over the root, which makes proofs into COSE receipts (RFC
+//! 9942).
 
 use crate::{
     cose::{SignedPart, TreeProof},
@@ -60,7 +61,8 @@ impl SignedHead {
         origin: &str,
         proof: &TreeProof<'_>,
     ) -> Result<Vec<u8>, ReceiptFault> {
-        // The payload is left out of a receipt, so that the root does not matter for what is written.
+        // The payload is left out of a receipt, so that the root does not matter for what is
+        // written.
         let part = SignedPart::Head {
             root: &crate::hash::sha256(b""),
             origin,

@@ -1,8 +1,9 @@
-//! A receipt as a JSON value, and out of one. What serde derives does the same for any format; here one format is enough, and
-//! the verifier that browsers load is a quarter smaller without it. A test holds the two against each other.
+//! A receipt as a JSON value, and out of one. What serde derives does the same for any format; here
+//! one format is enough, and the verifier that browsers load is a quarter smaller without it. A
+//! test holds the two against each other.
 //!
-//! A member that is missing reads as null. Whoever reads a receipt compares it with what would be written, so that a null that
-//! was left out is found there.
+//! A member that is missing reads as null. Whoever reads a receipt compares it with what would be
+//! written, so that a null that was left out is found there.
 
 use serde_json::{Map, Value};
 

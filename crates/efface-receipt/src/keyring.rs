@@ -1,7 +1,9 @@
-//! The keys that a verifier trusts: those that it was given, and those that a log hands over to or took over from.
+//! The keys that a verifier trusts: those that it was given, and those that a log hands over to or
+//! took over from.
 //!
-//! A key signs a run of receipts: from the one after the hand-over to it, up to the one in which it hands over. A key that
-//! handed over may be in the wrong hands by now. What it signed up to then stays good; nothing later does.
+//! A key signs a run of receipts: from the one after the hand-over to it, up to the one in which it
+//! hands over. A key that handed over may be in the wrong hands by now. What it signed up to then
+//! stays good; nothing later does.
 
 use std::fmt;
 
@@ -43,8 +45,9 @@ impl fmt::Display for TrustedKey {
 }
 
 impl KeyRing {
-    /// Reads a file of keys: one a line, oldest first. A key that handed over is followed by ` until N`, the number of the
-    /// receipt in which it did; only the last key may sign without end. Empty lines are passed over.
+    /// Reads a file of keys: one a line, oldest first. A key that handed over is followed by `
+    /// until N`, the number of the receipt in which it did; only the last key may sign without end.
+    /// Empty lines are passed over.
     pub fn parse(text: &str) -> Result<KeyRing, ReceiptFault> {
         let mut ring = KeyRing::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -152,8 +155,8 @@ impl KeyRing {
         })
     }
 
-    /// Goes forward: trusts the key that a hand-over names, if a trusted key or the recovery key signed it, and retires the
-    /// one before. The first receipt of a log names its recovery key.
+    /// Goes forward: trusts the key that a hand-over names, if a trusted key or the recovery key
+    /// signed it, and retires the one before. The first receipt of a log names its recovery key.
     pub fn follow(&mut self, signed: &SignedReceipt) -> Result<(), ReceiptFault> {
         let receipt = &signed.receipt;
         receipt.check()?;
@@ -206,8 +209,8 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Goes back: trusts the key that a hand-over retired, up to that receipt, because a log that a trusted key signs
-    /// contains the hand-over. The caller has checked that it does.
+    /// Goes back: trusts the key that a hand-over retired, up to that receipt, because a log that a
+    /// trusted key signs contains the hand-over. The caller has checked that it does.
     pub(crate) fn recall(&mut self, signed: &SignedReceipt) -> Result<(), ReceiptFault> {
         let receipt = &signed.receipt;
         receipt.check()?;

@@ -1,11 +1,12 @@
 //! Receipts of forgetting, and how an outsider checks them.
 //!
-//! A receipt says what a request did to a model. It is written as canonical JSON, signed as a COSE_Sign1 with ed25519, and
-//! becomes a leaf of an RFC 9162 Merkle log whose head is signed twice: as a COSE receipt (RFC 9942) and as a C2SP
-//! checkpoint. A [`ReceiptBundle`] carries a receipt with all that is needed to check it against a public key.
+//! A receipt says what a request did to a model. It is written as canonical JSON, signed as a
+//! COSE_Sign1 with ed25519, and becomes a leaf of an RFC 9162 Merkle log whose head is signed
+//! twice: as a COSE receipt (RFC 9942) and as a C2SP checkpoint. A [`ReceiptBundle`] carries a
+//! receipt with all that is needed to check it against a public key.
 //!
-//! Nothing here needs a model, a database, a file, a clock or a source of randomness: the caller brings times, seeds
-//! and stored nodes. That is what lets a verifier be small.
+//! Nothing here needs a model, a database, a file, a clock or a source of randomness: the caller
+//! brings times, seeds and stored nodes. That is what lets a verifier be small.
 //!
 //! ```
 //! use efface_receipt::{LogCheckpoint, Frontier, KeyRing, SecretKey, leaf_hash};

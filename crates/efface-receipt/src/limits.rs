@@ -1,5 +1,5 @@
-//! How much is read before giving up. A verifier reads what strangers send, so every size is bounded before memory is
-//! taken for it.
+//! How much is read before giving up. A verifier reads what strangers send, so every size is
+//! bounded before memory is taken for it.
 
 /// The largest canonical receipt, signature included.
 pub const MAX_RECEIPT_BYTES: usize = 256 * 1024;
@@ -7,7 +7,8 @@ pub const MAX_RECEIPT_BYTES: usize = 256 * 1024;
 pub const MAX_BUNDLE_BYTES: usize = 1024 * 1024;
 /// The deepest nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 24;
-/// The most values in one document: what a megabyte of `0,0,0,…` would take in memory is bounded by this.
+/// The most values in one document: what a megabyte of `0,0,0,…` would take in memory is bounded by
+/// this.
 pub const MAX_VALUES: usize = 65_536;
 /// The largest checkpoint. Post-quantum signatures of witnesses take up to 5 kB each.
 pub const MAX_NOTE_BYTES: usize = 128 * 1024;
@@ -23,8 +24,8 @@ pub const MAX_CODE_BYTES: usize = 64;
 pub const MAX_LIST: usize = 1024;
 /// The most key rotations that a bundle carries.
 pub const MAX_ROTATIONS: usize = 64;
-/// The most leaves of a log, and the largest integer in a receipt: 2⁵³ − 1. From 2⁵³ on a double stands for more than one
-/// integer.
+/// The most leaves of a log, and the largest integer in a receipt: 2⁵³ − 1. From 2⁵³ on a double
+/// stands for more than one integer.
 pub const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// Bytes of a time stamp.

@@ -1,8 +1,8 @@
 //! The Merkle tree over receipts, RFC 6962 §2.1: appending, proving, verifying.
 //!
-//! Only complete subtrees are stored; they never change. A node is named by its level (0 for leaves) and its index at
-//! that level. Which nodes a proof needs, and whether a proof holds, is left to `ct-merkle`; what it panics on is
-//! checked before it is asked.
+//! Only complete subtrees are stored; they never change. A node is named by its level (0 for
+//! leaves) and its index at that level. Which nodes a proof needs, and whether a proof holds, is
+//! left to `ct-merkle`; what it panics on is checked before it is asked.
 
 use ct_merkle::{
     RootHash, digest::Output, indices_for_consistency_proof, indices_for_inclusion_proof,
@@ -22,7 +22,8 @@ pub trait LogNodes {
     /// What can go wrong while reading.
     type Error: From<ReceiptFault>;
 
-    /// The hash over the leaves `index << level .. (index + 1) << level`, all of which have been appended.
+    /// The hash over the leaves `index << level .. (index + 1) << level`, all of which have been
+    /// appended.
     fn node(&self, level: u32, index: u64) -> Result<Hash, Self::Error>;
 }
 
@@ -37,8 +38,8 @@ pub struct CompleteNodes {
     pub hash: Hash,
 }
 
-/// The right edge of a log: the roots of its complete subtrees, largest first. Enough to append and to know the root,
-/// in memory that grows with the logarithm of the log.
+/// The right edge of a log: the roots of its complete subtrees, largest first. Enough to append and
+/// to know the root, in memory that grows with the logarithm of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
@@ -106,8 +107,8 @@ fn fold(peaks: &[Hash]) -> Hash {
     joined.unwrap_or_else(|| sha256(b""))
 }
 
-/// The complete subtrees over the leaves `start .. start + count`, largest first. `start` is a multiple of a power of
-/// two that is not below `count`.
+/// The complete subtrees over the leaves `start .. start + count`, largest first. `start` is a
+/// multiple of a power of two that is not below `count`.
 fn peaks(start: u64, count: u64) -> Vec<(u32, u64)> {
     let mut at = start;
     let mut found = Vec::new();
@@ -120,8 +121,8 @@ fn peaks(start: u64, count: u64) -> Vec<(u32, u64)> {
     found
 }
 
-/// The hash of a node in the array numbering of `ct-merkle`, in a log of `size` leaves. At the right edge such a node
-/// can be cut short, and is then put together from complete ones.
+/// The hash of a node in the array numbering of `ct-merkle`, in a log of `size` leaves. At the
+/// right edge such a node can be cut short, and is then put together from complete ones.
 fn numbered<N: LogNodes>(nodes: &N, number: u64, size: u64) -> Result<Hash, N::Error> {
     let level = number.trailing_ones();
     let index = number >> (level + 1);

@@ -8,8 +8,8 @@
 //! — example.com/model-1 9KW6Lm…
 //! ```
 //!
-//! The signature covers the text up to the blank line. Other signatures, of witnesses or of keys that are not known
-//! here, are passed over, as the format asks.
+//! The signature covers the text up to the blank line. Other signatures, of witnesses or of keys
+//! that are not known here, are passed over, as the format asks.
 
 use crate::{
     fault::ReceiptFault,
@@ -30,7 +30,8 @@ pub struct LogCheckpoint {
     pub size: u64,
     /// The root over them.
     pub root: Hash,
-    /// Further lines that were signed along. The engine writes one, with the hash of the state of its file.
+    /// Further lines that were signed along. The engine writes one, with the hash of the state of
+    /// its file.
     pub extensions: Vec<String>,
 }
 
@@ -104,8 +105,8 @@ impl LogCheckpoint {
         Ok(note)
     }
 
-    /// Reads a note and checks its signatures. At least one trusted key that bears the log's name must have signed, and
-    /// no signature by a trusted key may fail.
+    /// Reads a note and checks its signatures. At least one trusted key that bears the log's name
+    /// must have signed, and no signature by a trusted key may fail.
     pub fn verify(note: &str, keys: &KeyRing) -> Result<LogCheckpoint, ReceiptFault> {
         let (checkpoint, body, lines) = read(note)?;
         let mut signed = false;
@@ -116,7 +117,8 @@ impl LogCheckpoint {
             {
                 continue;
             }
-            // A head is signed by the key that would sign the next receipt: after a hand-over, the new one.
+            // A head is signed by the key that would sign the next receipt: after a hand-over, the
+            // new one.
             let key = keys.active(&line.name, line.id, checkpoint.size)?;
             let signature = <[u8; 64]>::try_from(line.signature)
                 .map_err(|_| ReceiptFault::CheckpointSignature)?;

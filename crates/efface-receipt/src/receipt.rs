@@ -1,8 +1,10 @@
-//! The receipt: what a request did to a model. Every field is explained for auditors in docs/receipt.md.
+//! The receipt: what a request did to a model. Every field is explained for auditors in
+//! docs/receipt.md.
 //!
-//! A receipt never holds the content of a row, nor an identifier of a person: subjects, rows and (unless the caller
-//! says that its request ids are opaque) request ids appear only as salted commitments. Free text comes from efface,
-//! not from data. All fields are always written, `null` where they do not apply, so that there is one form only.
+//! A receipt never holds the content of a row, nor an identifier of a person: subjects, rows and
+//! (unless the caller says that its request ids are opaque) request ids appear only as salted
+//! commitments. Free text comes from efface, not from data. All fields are always written, `null`
+//! where they do not apply, so that there is one form only.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -91,8 +93,9 @@ pub struct Receipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UncoveredPart {
-    /// What it is, for programs: a name that stays the same from version to version. Later versions of efface may have
-    /// names that this one does not know, so that any name of the form is accepted.
+    /// What it is, for programs: a name that stays the same from version to version. Later versions
+    /// of efface may have names that this one does not know, so that any name of the form is
+    /// accepted.
     pub code: String,
     /// What it is, for people.
     pub detail: String,
@@ -132,7 +135,8 @@ pub enum RequestKind {
     Policy,
     /// The model was tested.
     Audit,
-    /// An older copy took the place of the model, and what was forgotten since was forgotten from it.
+    /// An older copy took the place of the model, and what was forgotten since was forgotten from
+    /// it.
     Restore,
     /// The key was destroyed that the rows and the arrays of the model are encrypted with.
     Destroy,
@@ -200,8 +204,9 @@ pub struct RequestTimes {
     pub received_at: Time,
     /// When the new parameters became durable; null when nothing was forgotten.
     pub forgotten_at: Option<Time>,
-    /// When the rows' bytes were erased; null where that was put off: a later settle has a receipt of its own, which
-    /// names this one. In the receipt of a settle, when it erased the rows that had waited.
+    /// When the rows' bytes were erased; null where that was put off: a later settle has a receipt
+    /// of its own, which names this one. In the receipt of a settle, when it erased the rows that
+    /// had waited.
     pub scrubbed_at: Option<Time>,
 }
 
@@ -241,9 +246,11 @@ pub struct LogHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyChange {
-    /// The key that signs this receipt: the one that retires, or the recovery key where that one was lost.
+    /// The key that signs this receipt: the one that retires, or the recovery key where that one
+    /// was lost.
     pub by: String,
-    /// The key that signed until now and signs nothing after this receipt; null in the first receipt.
+    /// The key that signed until now and signs nothing after this receipt; null in the first
+    /// receipt.
     pub retired: Option<String>,
     /// The key that signs from the next receipt on; in the first receipt the key that signs it too.
     pub next: String,
@@ -267,8 +274,8 @@ impl Receipt {
         self.to_json()
     }
 
-    /// Checks what the types cannot: that fields agree with each other, that texts are short and printable and numbers
-    /// finite. Signing and verifying both call it.
+    /// Checks what the types cannot: that fields agree with each other, that texts are short and
+    /// printable and numbers finite. Signing and verifying both call it.
     pub fn check(&self) -> Result<(), ReceiptFault> {
         let wrong = |field, problem| Err(ReceiptFault::Contradiction { field, problem });
         if self.schema != SCHEMA {

@@ -1,8 +1,9 @@
-//! Reading a whole log from its first receipt: every signature, every place, every hand-over of keys, and that each
-//! receipt starts from the model that the one before it left, at no earlier time.
+//! Reading a whole log from its first receipt: every signature, every place, every hand-over of
+//! keys, and that each receipt starts from the model that the one before it left, at no earlier
+//! time.
 //!
-//! A log is read once, a receipt at a time. What is remembered is the edge of the tree and the group of receipts that are
-//! being read: those that were written together on one head.
+//! A log is read once, a receipt at a time. What is remembered is the edge of the tree and the
+//! group of receipts that are being read: those that were written together on one head.
 
 use crate::{
     fault::ReceiptFault,
@@ -22,7 +23,8 @@ use crate::{
 struct ReceiptGroup {
     /// The head that they were written on; None for the first receipt of the log.
     previous: Option<LogHead>,
-    /// The training set's size before and after the one change of the group; None while no receipt has changed it.
+    /// The training set's size before and after the one change of the group; None while no receipt
+    /// has changed it.
     sizes: Option<(u64, u64)>,
     /// Rows that the receipts of the group added and removed so far.
     added: u64,
@@ -65,8 +67,8 @@ pub struct LogReplay {
     trusted: KeyRing,
     /// The keys of the log, as it tells them itself from its first receipt on.
     keys: KeyRing,
-    /// Whether a trusted key signed something. The receipts before it are vouched for because each names the head that it
-    /// was written on, those after it because keys hand over to each other.
+    /// Whether a trusted key signed something. The receipts before it are vouched for because each
+    /// names the head that it was written on, those after it because keys hand over to each other.
     vouched: bool,
     frontier: Frontier,
     origin: Option<String>,
@@ -103,7 +105,8 @@ impl LogReplay {
         if self.frontier.size() == 0
             && let Some(keys) = &receipt.keys
         {
-            // The first receipt says by which key it is signed. Whether that is a key to trust, the reader's keys decide.
+            // The first receipt says by which key it is signed. Whether that is a key to trust, the
+            // reader's keys decide.
             self.keys = KeyRing::from(PublicKey::parse(&keys.by)?);
         }
         if receipt.kind == RequestKind::KeyRotation && receipt.outcome == RequestOutcome::Done {
@@ -127,7 +130,8 @@ impl LogReplay {
             });
         }
         self.origin = Some(receipt.origin.clone());
-        // A receipt continues the group that is being read, or begins one on the head of all receipts before it.
+        // A receipt continues the group that is being read, or begins one on the head of all
+        // receipts before it.
         if receipt.previous.is_some() && receipt.previous != self.group.previous {
             self.finish_group()?;
             if receipt.previous != Some(self.frontier.head()) {
@@ -216,7 +220,8 @@ impl LogReplay {
         Ok(())
     }
 
-    /// The first and the last receipt whose rows are forgotten and not yet scrubbed; None when none wait.
+    /// The first and the last receipt whose rows are forgotten and not yet scrubbed; None when none
+    /// wait.
     pub fn waiting(&self) -> Option<SettledRun> {
         self.waiting
     }
@@ -280,8 +285,8 @@ impl LogReplay {
     }
 }
 
-/// A change follows another when it starts where that ended, or when both are the one change of a group of requests
-/// that were applied together.
+/// A change follows another when it starts where that ended, or when both are the one change of a
+/// group of requests that were applied together.
 fn follows<T: PartialEq>(last: &StateChange<T>, next: &StateChange<T>) -> bool {
     next.before.as_ref() == Some(&last.after) || (next == last && next.before.is_some())
 }

@@ -1,7 +1,9 @@
-//! The rules of consistency: what the fields of a receipt must say of each other. docs/receipt.md lists every rule under
-//! the name that it has here, verify/rules.py has them again, and verify/vectors/rules.json breaks each of them once.
+//! The rules of consistency: what the fields of a receipt must say of each other. docs/receipt.md
+//! lists every rule under the name that it has here, verify/rules.py has them again, and
+//! verify/vectors/rules.json breaks each of them once.
 //!
-//! Signing and verifying both apply all of them, so that no receipt which contradicts itself enters a log.
+//! Signing and verifying both apply all of them, so that no receipt which contradicts itself enters
+//! a log.
 
 use crate::{
     claim::{CopyKind, CopyState, DistanceBound, PrivacySpent, ReceiptClaim},

@@ -1,10 +1,11 @@
 //! Keys and signatures.
 //!
 //! A key has a name, which is the origin of the log it signs, and an id: the first four bytes of
-//! SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key), as in C2SP signed-note. Public keys are written `name+id+base64`, secret
-//! ones `PRIVATE+KEY+name+id+base64`, which tools of that ecosystem read.
+//! SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key), as in C2SP signed-note. Public keys are written
+//! `name+id+base64`, secret ones `PRIVATE+KEY+name+id+base64`, which tools of that ecosystem read.
 //!
-//! Whatever signs implements [`ReceiptSigner`]: a key in memory, or something that holds a key and does not show it.
+//! Whatever signs implements [`ReceiptSigner`]: a key in memory, or something that holds a key and
+//! does not show it.
 
 use std::fmt;
 
@@ -69,7 +70,8 @@ impl<'de> Deserialize<'de> for KeyId {
     }
 }
 
-/// Whether a name can stand in a note: not empty, not long, no spaces, no plus, no control characters.
+/// Whether a name can stand in a note: not empty, not long, no spaces, no plus, no control
+/// characters.
 pub(crate) fn check_name(name: &str) -> Result<(), ReceiptFault> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '+';
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(bad) {
@@ -80,7 +82,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), ReceiptFault> {
     Ok(())
 }
 
-/// Splits `name+id+base64(0x01 ‖ 32 bytes)`. The middle is compared by the caller, who knows the public key.
+/// Splits `name+id+base64(0x01 ‖ 32 bytes)`. The middle is compared by the caller, who knows the
+/// public key.
 fn split_key(text: &str) -> Result<(&str, KeyId, Zeroizing<[u8; 32]>), ReceiptFault> {
     if text.len() > MAX_NAME_BYTES + 64 {
         return Err(ReceiptFault::Key("too long"));
@@ -148,7 +151,8 @@ impl PublicKey {
         self.key.to_bytes()
     }
 
-    /// The key in the form that other tools read: a SubjectPublicKeyInfo (RFC 8410) in PEM. The name is not in it.
+    /// The key in the form that other tools read: a SubjectPublicKeyInfo (RFC 8410) in PEM. The
+    /// name is not in it.
     pub fn to_pem(&self) -> String {
         let mut der = SPKI_ED25519.to_vec();
         der.extend_from_slice(self.key.as_bytes());
@@ -196,7 +200,8 @@ pub struct SecretKey {
 }
 
 impl SecretKey {
-    /// From 32 random bytes. The caller draws them from the system's generator and overwrites them afterwards.
+    /// From 32 random bytes. The caller draws them from the system's generator and overwrites them
+    /// afterwards.
     pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<SecretKey, ReceiptFault> {
         check_name(name)?;
         let key = SigningKey::from_bytes(seed);
@@ -258,9 +263,11 @@ impl SecretKey {
     }
 }
 
-/// Something that signs for a public key: a [`SecretKey`], or a program, device or agent that keeps the key to itself.
+/// Something that signs for a public key: a [`SecretKey`], or a program, device or agent that keeps
+/// the key to itself.
 pub trait ReceiptSigner: Sync {
-    /// Whether it may sign several messages at a time. A program or a device of the user is asked for one after another.
+    /// Whether it may sign several messages at a time. A program or a device of the user is asked
+    /// for one after another.
     fn signs_side_by_side(&self) -> bool {
         false
     }

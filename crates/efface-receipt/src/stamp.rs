@@ -1,8 +1,9 @@
-//! RFC 3161 time stamps: what an authority is asked, and what its token says. The token lies in the unprotected header of the signed
-//! receipt under `3161-ctt` (RFC 9921): it is over the receipt's signature, and shows that the receipt was signed before that time.
+//! RFC 3161 time stamps: what an authority is asked, and what its token says. The token lies in the
+//! unprotected header of the signed receipt under `3161-ctt` (RFC 9921): it is over the receipt's
+//! signature, and shows that the receipt was signed before that time.
 //!
-//! The authority's own signature, and whether it is one to trust, is not checked here: `openssl ts -verify` does
-//! (docs/receipt.md).
+//! The authority's own signature, and whether it is one to trust, is not checked here: `openssl ts
+//! -verify` does (docs/receipt.md).
 
 use der::asn1::{AnyRef, ObjectIdentifier, OctetStringRef, UintRef};
 use der::{Decode, Encode, Reader, Sequence, SliceReader, Tag, TagNumber, Tagged};
@@ -56,7 +57,8 @@ struct StampRequest<'a> {
 pub struct TimeStamp {
     /// The token (RFC 3161 TimeStampToken) in DER.
     pub token: Vec<u8>,
-    /// When, as the authority wrote it: `2026-03-02T09:15:00Z`, perhaps with a fraction of the second.
+    /// When, as the authority wrote it: `2026-03-02T09:15:00Z`, perhaps with a fraction of the
+    /// second.
     pub time: String,
     /// The authority's name for itself; None where the token has none.
     pub authority: Option<String>,
@@ -64,12 +66,14 @@ pub struct TimeStamp {
     nonce: Option<Vec<u8>>,
 }
 
-/// The hash that a time stamp of a signed receipt is over: of the signature as COSE writes it, a byte string of 64 bytes.
+/// The hash that a time stamp of a signed receipt is over: of the signature as COSE writes it, a
+/// byte string of 64 bytes.
 pub fn stamp_imprint(signature: &Signature) -> Hash {
     hash_parts(&[&[0x58, 0x40], &signature.0])
 }
 
-/// The request for a time stamp of a signed receipt (RFC 3161 TimeStampReq), in DER. The nonce is drawn by the caller.
+/// The request for a time stamp of a signed receipt (RFC 3161 TimeStampReq), in DER. The nonce is
+/// drawn by the caller.
 pub fn stamp_request(signature: &Signature, nonce: &[u8; 8]) -> Result<Vec<u8>, ReceiptFault> {
     let Hash(imprint) = stamp_imprint(signature);
     let unwritable = |_| ReceiptFault::Stamp("the request cannot be written");
@@ -228,7 +232,8 @@ fn readable_time(value: AnyRef<'_>) -> Option<String> {
     })
 }
 
-/// The texts of a directory name, in its order, joined by commas. Control characters are left out: people read it.
+/// The texts of a directory name, in its order, joined by commas. Control characters are left out:
+/// people read it.
 fn authority(named: AnyRef<'_>) -> Option<String> {
     let general = *items(named).ok()?.first()?;
     let name = *items(general).ok()?.first()?;

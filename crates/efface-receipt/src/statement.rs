@@ -1,5 +1,5 @@
-//! A receipt with its signature: a COSE_Sign1 (RFC 9052) whose payload is the receipt's canonical JSON. Its bytes are the
-//! leaf of the log.
+//! A receipt with its signature: a COSE_Sign1 (RFC 9052) whose payload is the receipt's canonical
+//! JSON. Its bytes are the leaf of the log.
 
 use crate::{
     canonical,
@@ -48,7 +48,8 @@ impl SignedReceipt {
         let part = part(&receipt, &payload);
         let signature = signer.sign(&part.message(receipt.key_id))?;
         let bytes = part.write(receipt.key_id, &signature, coset::Header::default())?;
-        // What is given back is what a reader will see: a receipt that no verifier reads must not enter the log.
+        // What is given back is what a reader will see: a receipt that no verifier reads must not
+        // enter the log.
         Ok((SignedReceipt::parse(&bytes)?, bytes))
     }
 
@@ -81,7 +82,8 @@ impl SignedReceipt {
         let signed = SignedReceipt::from_message(&message)?;
         // The payload was compared with the one form of this receipt.
         let part = part(&signed.receipt, message.payload().unwrap_or_default());
-        // There is one way to write it: what reads the same and is written otherwise was not written by a signer.
+        // There is one way to write it: what reads the same and is written otherwise was not
+        // written by a signer.
         if part.write(
             signed.receipt.key_id,
             &signed.signature,

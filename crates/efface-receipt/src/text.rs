@@ -1,4 +1,5 @@
-//! Bytes as text: hexadecimal digits and base64, each with one spelling only. Small, because browsers load the verifier.
+//! Bytes as text: hexadecimal digits and base64, each with one spelling only. Small, because
+//! browsers load the verifier.
 
 use base64ct::{Base64, Encoding};
 

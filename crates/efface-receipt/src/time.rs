@@ -1,5 +1,5 @@
-//! Points in time as receipts write them: RFC 3339, UTC, milliseconds, always the same length. Sorting the text sorts
-//! the times.
+//! Points in time as receipts write them: RFC 3339, UTC, milliseconds, always the same length.
+//! Sorting the text sorts the times.
 
 use std::fmt;
 
@@ -58,7 +58,8 @@ impl Time {
     }
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar. The year starts in March, so that the leap day is last.
+/// Days since 1970-01-01 in the proleptic Gregorian calendar. The year starts in March, so that the
+/// leap day is last.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);

@@ -1,21 +1,25 @@
-//! A commitment to the training set: which rows a model was made from, without saying anything about them.
+//! A commitment to the training set: which rows a model was made from, without saying anything
+//! about them.
 //!
-//! The leaves are salted row commitments, 32 bytes each, unique and evenly spread. They are the keys of a compact sparse
-//! Merkle tree: a subtree is split by the next bit of the key, most significant first;
+//! The leaves are salted row commitments, 32 bytes each, unique and evenly spread. They are the
+//! keys of a compact sparse Merkle tree: a subtree is split by the next bit of the key, most
+//! significant first;
 //!
 //! - no key: 32 zero bytes;
 //! - one key: SHA-256(0x00 ‖ key), at whatever depth;
 //! - more: SHA-256(0x01 ‖ left ‖ right);
 //! - the root: SHA-256(0x02 ‖ number of keys in 8 bytes ‖ topmost hash).
 //!
-//! It depends on the set alone, not on the order in which rows came and went, so a second verifier recomputes it from a
-//! sorted list in a few lines. A row can be proven present before and absent after, which a plain list of hashes or a
-//! multiset hash cannot do in little space. Collision resistance is that of SHA-256: the three prefixes keep the cases
-//! apart, and a key's bits fix its place.
+//! It depends on the set alone, not on the order in which rows came and went, so a second verifier
+//! recomputes it from a sorted list in a few lines. A row can be proven present before and absent
+//! after, which a plain list of hashes or a multiset hash cannot do in little space. Collision
+//! resistance is that of SHA-256: the three prefixes keep the cases apart, and a key's bits fix its
+//! place.
 //!
-//! Storing every node would triple what a row costs. Instead the rows' commitments are kept in order, as a database
-//! index does anyway, and only the top of the tree is cached down to buckets of a few dozen rows ([`SetCells`]). A change
-//! reads one bucket and rewrites one path: O(log n) hashes, memory independent of n.
+//! Storing every node would triple what a row costs. Instead the rows' commitments are kept in
+//! order, as a database index does anyway, and only the top of the tree is cached down to buckets
+//! of a few dozen rows ([`SetCells`]). A change reads one bucket and rewrites one path: O(log n)
+//! hashes, memory independent of n.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -142,8 +146,8 @@ pub fn state_of(keys: &[Hash]) -> Result<SetState, ReceiptFault> {
     Ok(subtree(keys, 0)?.state())
 }
 
-/// Where the top of the tree is cached. Cells are numbered as in a heap: 1 is the topmost, the cells below `i` are `2i`
-/// and `2i + 1`, and bucket `b` is cell `2^bits + b`.
+/// Where the top of the tree is cached. Cells are numbered as in a heap: 1 is the topmost, the
+/// cells below `i` are `2i` and `2i + 1`, and bucket `b` is cell `2^bits + b`.
 pub trait SetCells {
     /// What can go wrong while reading or writing.
     type Error: From<ReceiptFault>;
@@ -170,8 +174,9 @@ impl SetCells for BTreeMap<u64, SetNode> {
     }
 }
 
-/// How many bits number the buckets of a set of this size: 16 to 32 rows a bucket, at most 2²⁴ buckets. The root does
-/// not depend on it; rebuild the cache when the set has grown or shrunk several times over.
+/// How many bits number the buckets of a set of this size: 16 to 32 rows a bucket, at most 2²⁴
+/// buckets. The root does not depend on it; rebuild the cache when the set has grown or shrunk
+/// several times over.
 pub fn bits_for(count: u64) -> u32 {
     (count / 16).checked_ilog2().unwrap_or(0).min(24)
 }
@@ -256,8 +261,8 @@ pub fn build<C: SetCells>(
     })
 }
 
-/// Shows every cell over all keys in order, each after those below it. The keys of one bucket and a node for each level are in
-/// memory at a time.
+/// Shows every cell over all keys in order, each after those below it. The keys of one bucket and a
+/// node for each level are in memory at a time.
 pub fn fold<E: From<ReceiptFault>>(
     bits: u32,
     keys: impl IntoIterator<Item = Result<Hash, E>>,
@@ -345,7 +350,8 @@ pub struct MembershipProof {
 }
 
 impl MembershipProof {
-    /// Follows a key down the tree. `keys_between` reads the stored keys from the first to the last given, in order.
+    /// Follows a key down the tree. `keys_between` reads the stored keys from the first to the last
+    /// given, in order.
     pub fn new<C: SetCells>(
         cells: &C,
         bits: u32,

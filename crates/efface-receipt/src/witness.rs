@@ -1,8 +1,10 @@
-//! Witnesses: others who saw the head of a log, checked that it continues the one that they saw before, and signed it. Whoever
-//! demands their signatures cannot be shown a second history of the log.
+//! Witnesses: others who saw the head of a log, checked that it continues the one that they saw
+//! before, and signed it. Whoever demands their signatures cannot be shown a second history of the
+//! log.
 //!
-//! The forms are those of C2SP: a cosignature is a signature line of the checkpoint (tlog-cosignature, `cosignature/v1` with a time), a
-//! request to a witness is the body of `add-checkpoint` (tlog-witness). What a witness decides is here, with its clock and its file
+//! The forms are those of C2SP: a cosignature is a signature line of the checkpoint
+//! (tlog-cosignature, `cosignature/v1` with a time), a request to a witness is the body of
+//! `add-checkpoint` (tlog-witness). What a witness decides is here, with its clock and its file
 //! left to the caller.
 
 use std::collections::BTreeMap;
@@ -160,7 +162,8 @@ impl WitnessQuorum {
         })
     }
 
-    /// Reads keys of witnesses, one a line; empty lines are passed over. Without a number all of them are needed.
+    /// Reads keys of witnesses, one a line; empty lines are passed over. Without a number all of
+    /// them are needed.
     pub fn parse(text: &str, needed: Option<usize>) -> Result<WitnessQuorum, ReceiptFault> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let witnesses: Vec<WitnessKey> = lines.map(WitnessKey::parse).collect::<Result<_, _>>()?;
@@ -168,8 +171,8 @@ impl WitnessQuorum {
         WitnessQuorum::new(witnesses, needed.unwrap_or(all))
     }
 
-    /// Checks that enough witnesses signed a checkpoint; gives them. A signature under the name of a known witness that does not hold is
-    /// refused, whoever else signed.
+    /// Checks that enough witnesses signed a checkpoint; gives them. A signature under the name of
+    /// a known witness that does not hold is refused, whoever else signed.
     pub fn verify(&self, note: &str) -> Result<Vec<WitnessedHead>, ReceiptFault> {
         let (_, body, lines) = note::read(note)?;
         let mut found: Vec<WitnessedHead> = Vec::new();
@@ -229,7 +232,8 @@ impl WitnessQuorum {
     }
 }
 
-/// The body of `add-checkpoint`: a head, and proof that it continues the one that the witness signed last.
+/// The body of `add-checkpoint`: a head, and proof that it continues the one that the witness
+/// signed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRequest {
     /// The size of the log that the witness signed last.
@@ -351,7 +355,8 @@ impl WitnessRefusal {
 }
 
 impl WitnessState {
-    /// Watches a log from now on, or takes newer keys of one that is watched. All keys must bear one name.
+    /// Watches a log from now on, or takes newer keys of one that is watched. All keys must bear
+    /// one name.
     pub fn watch(&mut self, keys: &KeyRing) -> Result<String, ReceiptFault> {
         let mut names = keys.keys().map(|key| key.key.name());
         let origin = names

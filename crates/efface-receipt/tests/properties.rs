@@ -101,7 +101,8 @@ proptest! {
         prop_assert_eq!(LogCheckpoint::verify(&note, &KeyRing::from(secret.public())).unwrap(), checkpoint);
     }
 
-    /// The cached top gives the same state as all keys at once, whatever its size and however the set came about.
+    /// The cached top gives the same state as all keys at once, whatever its size and however the
+    /// set came about.
     #[test]
     fn the_training_set_depends_on_the_set_alone(
         mut keys in some_keys(60), changes in some_keys(20), bits in 0u32..7,

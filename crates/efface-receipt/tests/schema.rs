@@ -1,5 +1,6 @@
-//! Keeps docs/receipt.schema.json and docs/receipt.md in step with the types. The conditions of the schema, and
-//! docs/receipt.cddl, are tested by verify/test_schemas.py, with validators that are not ours.
+//! Keeps docs/receipt.schema.json and docs/receipt.md in step with the types. The conditions of the
+//! schema, and docs/receipt.cddl, are tested by verify/test_schemas.py, with validators that are
+//! not ours.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"

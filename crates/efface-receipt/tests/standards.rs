@@ -161,8 +161,8 @@ fn anything_but_the_canonical_form_is_refused() {
     }
 }
 
-/// The tree of the test programs of the Certificate Transparency reference implementation (merkle_tree_test.cc): eight
-/// leaves, a root for each size.
+/// The tree of the test programs of the Certificate Transparency reference implementation
+/// (merkle_tree_test.cc): eight leaves, a root for each size.
 #[test]
 fn rfc_6962_reference_tree() {
     let leaves: [&[u8]; 8] = [

@@ -1,4 +1,5 @@
-//! What an adversary may try: every byte flipped, pieces cut, reordered, swapped, forged; and input meant to exhaust.
+//! What an adversary may try: every byte flipped, pieces cut, reordered, swapped, forged; and input
+//! meant to exhaust.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -280,7 +281,8 @@ fn any_key_of_the_receipts_own_time_or_later_will_do() {
 #[test]
 fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
     let log = log();
-    // The holder of the old key signs a log of their own that never handed over, and shows nothing else.
+    // The holder of the old key signs a log of their own that never handed over, and shows nothing
+    // else.
     let mut forged = Log::new();
     for signed in &log.signed[..4] {
         forged.push_as_is(signed.receipt.clone(), &secret());
@@ -306,7 +308,8 @@ fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
         verify(&bundle, &known),
         Err(ReceiptFault::RetiredKey { .. })
     ));
-    // The same list verifies what the old key signed in its time, with the head of that time and with the newest.
+    // The same list verifies what the old key signed in its time, with the head of that time and
+    // with the newest.
     let mut early = Log::new();
     for signed in &log.signed[..4] {
         early.push_as_is(signed.receipt.clone(), &secret());
@@ -343,7 +346,8 @@ fn only_the_recovery_key_of_the_log_takes_over() {
     log.push(rotation, &stranger());
     assert!(log.replay(&new).is_err());
     assert!(verify(&log.bundle(1, &new), &keys()).is_err());
-    // A bundle that does not show who the recovery key is does not lead from the old key to the new one.
+    // A bundle that does not show who the recovery key is does not lead from the old key to the new
+    // one.
     let mut bundle = recovered_log().bundle(1, &new);
     bundle.keys.remove(0);
     assert!(verify(&bundle, &keys()).is_err());

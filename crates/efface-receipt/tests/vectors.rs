@@ -1,5 +1,6 @@
-//! The vectors in verify/vectors, which the Python verifier reads too. They are made here from fixed keys and times;
-//! this test fails when they would come out differently. `EFFACE_WRITE_VECTORS=1` writes them.
+//! The vectors in verify/vectors, which the Python verifier reads too. They are made here from
+//! fixed keys and times; this test fails when they would come out differently.
+//! `EFFACE_WRITE_VECTORS=1` writes them.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -299,7 +300,8 @@ fn bundles() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let mut contradicting = good(1);
     contradicting.signed.receipt.outcome = RequestOutcome::Refused;
     cases.push(("the outcome was changed", contradicting, "schema"));
-    // The rule is about what is claimed: an approximate result may be any distance away, and says so.
+    // The rule is about what is claimed: an approximate result may be any distance away, and says
+    // so.
     let mut approximate = good(1);
     approximate.signed.receipt.bound = Some(DistanceBound {
         distance: None,
@@ -415,7 +417,8 @@ fn bundles() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ));
     cases.push(("too deep", vec![0x81; 100_000], "encoding"));
     cases.push(("the statement alone", log.leaves[1].clone(), "encoding"));
-    // The same message in longer forms: a header that nobody reads, and a length in more bytes than it needs.
+    // The same message in longer forms: a header that nobody reads, and a length in more bytes than
+    // it needs.
     let mut message = coset::CoseSign1::from_tagged_slice(&plain).unwrap();
     message
         .unprotected
@@ -432,7 +435,8 @@ fn bundles() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     cases
 }
 
-/// A rule and a change of a receipt of the grown log that breaks it: the name, the receipt's place, the change.
+/// A rule and a change of a receipt of the grown log that breaks it: the name, the receipt's place,
+/// the change.
 type BrokenRule = (&'static str, usize, fn(&mut Receipt));
 
 /// Each rule broken at least once. Every change breaks this rule before any other.
@@ -640,7 +644,8 @@ fn rule_vectors() {
             }
             other => panic!("{name} {place}: {other:?}"),
         }
-        // No verdict depends on a signature: a receipt that contradicts itself cannot be signed either.
+        // No verdict depends on a signature: a receipt that contradicts itself cannot be signed
+        // either.
         assert!(SignedReceipt::sign(receipt.clone(), &secret()).is_err());
         cases.push(json!({"rule": name, "receipt": text(canonical::to_bytes(&receipt).unwrap())}));
     }
@@ -741,7 +746,8 @@ fn log_vectors() {
     receipt.times.received_at = at(-60);
     backdated.push(receipt, &secret());
 
-    // Settles that name others than those that wait, by which a forget would never be scrubbed, or twice.
+    // Settles that name others than those that wait, by which a forget would never be scrubbed, or
+    // twice.
     let whole = grown_log();
     let unsettled = |name: &'static str, runs: &[Option<(u64, u64)>]| {
         let mut other = Log::new();

@@ -53,7 +53,8 @@ fn a_witness_signs_one_history_alone() {
     let quorum = WitnessQuorum::new(vec![WitnessKey::new(witness.public())], 1).unwrap();
     let cosigned = quorum.attach(&five_note, &line).unwrap();
     assert_eq!(quorum.verify(&cosigned).unwrap()[0].time, 1_700_000_000);
-    // The cosignature is one of the head and of nothing else, and the log's own signature still holds.
+    // The cosignature is one of the head and of nothing else, and the log's own signature still
+    // holds.
     LogCheckpoint::verify(&cosigned, &KeyRing::from(signer.public())).unwrap();
     assert!(quorum.attach(&nine_note, &line).is_err());
     // It is asked again for the same head, and signs again.

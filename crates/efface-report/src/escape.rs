@@ -1,6 +1,7 @@
 //! What a string becomes inside HTML or SVG, and what a title becomes as the name of a place.
 
-/// The string with every character that means something to HTML replaced, for text and for quoted attributes.
+/// The string with every character that means something to HTML replaced, for text and for quoted
+/// attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -18,7 +19,8 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Letters and digits in lower case, everything else a hyphen: safe as a file name and as the name of a place in a page.
+/// Letters and digits in lower case, everything else a hyphen: safe as a file name and as the name
+/// of a place in a page.
 pub(crate) fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -11,7 +11,8 @@ use crate::text::RichText;
 pub enum Scale {
     /// Evenly.
     Linear,
-    /// By powers. A value of 0, which has no place there, is drawn on a shelf below the smallest power.
+    /// By powers. A value of 0, which has no place there, is drawn on a shelf below the smallest
+    /// power.
     Log,
     /// Names side by side; the values are their places, from 0.
     Names(Vec<String>),
@@ -82,8 +83,8 @@ pub struct Point {
     pub high: f64,
 }
 
-/// Points that belong together. Marks, dashes and colours follow from the place in the figure, so that a series looks the same
-/// in every panel and can be told from the others without colour.
+/// Points that belong together. Marks, dashes and colours follow from the place in the figure, so
+/// that a series looks the same in every panel and can be told from the others without colour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub(crate) name: String,
@@ -120,7 +121,8 @@ impl Series {
         self
     }
 
-    /// Numbers from elsewhere, such as a paper's, for the series `of`: its marks, but hollow, and a thin line.
+    /// Numbers from elsewhere, such as a paper's, for the series `of`: its marks, but hollow, and a
+    /// thin line.
     pub fn reference(mut self, of: impl Into<String>) -> Self {
         self.reference = Some(of.into());
         self
@@ -223,7 +225,8 @@ impl Figure {
         names
     }
 
-    /// The number of a series' look: its place among those that were measured, or that of the series it is compared with.
+    /// The number of a series' look: its place among those that were measured, or that of the
+    /// series it is compared with.
     pub(crate) fn look(&self, series: &Series) -> usize {
         let name = series.reference.as_ref().unwrap_or(&series.name);
         let measured = self

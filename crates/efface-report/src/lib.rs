@@ -1,12 +1,15 @@
-//! Reports that can be read and checked: one self-contained HTML page with tables and SVG figures, and a CSV for each.
+//! Reports that can be read and checked: one self-contained HTML page with tables and SVG figures,
+//! and a CSV for each.
 //!
-//! A [`Page`] is data: a title, an opening, and sections of text, tables, figures and notes. [`Page::html`] writes it as one
-//! file that needs no script, no font and no picture from elsewhere, follows the reader's light or dark setting, scrolls its
-//! tables on a phone and prints. [`Page::csv`] writes the same numbers as files.
+//! A [`Page`] is data: a title, an opening, and sections of text, tables, figures and notes.
+//! [`Page::html`] writes it as one file that needs no script, no font and no picture from
+//! elsewhere, follows the reader's light or dark setting, scrolls its tables on a phone and prints.
+//! [`Page::csv`] writes the same numbers as files.
 //!
-//! A measured number gets into a page only as a [`Number`], and each `Number` is written to the page as
-//! `<data value="…">` and to the CSV with the same digits. So every number of the HTML is in the CSV by construction: what is
-//! shown may be rounded, what is in `value` and in the CSV is not.
+//! A measured number gets into a page only as a [`Number`], and each `Number` is written to the
+//! page as `<data value="…">` and to the CSV with the same digits. So every number of the HTML is
+//! in the CSV by construction: what is shown may be rounded, what is in `value` and in the CSV is
+//! not.
 //!
 //! ```
 //! use efface_report::{Axis, TableColumn, Figure, Number, Page, Section, Series, Style, ReportTable, RichText};

@@ -1,4 +1,5 @@
-//! A measured number and how it is shown. The shown form may round; the exact one goes with it everywhere.
+//! A measured number and how it is shown. The shown form may round; the exact one goes with it
+//! everywhere.
 
 /// How a number is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +8,8 @@ pub enum Style {
     Count,
     /// This many decimals: 0.79.
     Fixed(usize),
-    /// This many significant digits, as a decimal between 0.001 and 100,000 and as a power of ten beyond: 0.79, 3.1×10⁻⁹.
+    /// This many significant digits, as a decimal between 0.001 and 100,000 and as a power of ten
+    /// beyond: 0.79, 3.1×10⁻⁹.
     Digits(usize),
     /// A share as a percentage with this many decimals: 93.5 %.
     Percent(usize),
@@ -59,7 +61,8 @@ impl Number {
         format!("{value:?}")
     }
 
-    /// The form for readers of a margin of error of this number: no finer than the number itself, unless it would vanish.
+    /// The form for readers of a margin of error of this number: no finer than the number itself,
+    /// unless it would vanish.
     pub fn show_margin(&self, margin: f64) -> String {
         let shown = self.show();
         let fitting = match self.style {

@@ -203,7 +203,8 @@ impl Page {
         out + "</main>\n</body>\n</html>\n"
     }
 
-    /// One file a table and a figure, and before them `text.csv` with the numbers of the running text by name and place.
+    /// One file a table and a figure, and before them `text.csv` with the numbers of the running
+    /// text by name and place.
     pub fn csv(&self) -> Vec<CsvFile> {
         let mut words = CsvFile::new("text");
         words.line(["section", "name", "value"].map(String::from));
@@ -233,8 +234,8 @@ impl Page {
         files
     }
 
-    /// The page's bones, one line each: headings, tables with their columns, figures with their panels and series. It does not
-    /// change with the numbers.
+    /// The page's bones, one line each: headings, tables with their columns, figures with their
+    /// panels and series. It does not change with the numbers.
     pub fn outline(&self) -> String {
         let mut out = format!("# {}\n", self.title);
         for section in &self.sections {

@@ -1,5 +1,6 @@
-//! Drawing: a panel of a figure as inline SVG. Colours come from the page's style sheet, so that they follow light and dark;
-//! marks and dashes are drawn here, so that no reader depends on colour.
+//! Drawing: a panel of a figure as inline SVG. Colours come from the page's style sheet, so that
+//! they follow light and dark; marks and dashes are drawn here, so that no reader depends on
+//! colour.
 
 use std::fmt::Write;
 
@@ -64,14 +65,16 @@ pub(crate) fn panel(figure: &Figure, panel: &Panel) -> String {
             .iter()
             .position(|known| known.name == series.name)
             .unwrap_or(0);
-        // Points at the same place would hide each other's error bars: each series stands a little to the side.
+        // Points at the same place would hide each other's error bars: each series stands a little
+        // to the side.
         let aside = (place as f64 - (names.len() as f64 - 1.0) / 2.0) * 3.0;
         draw(&mut out, series, figure.look(series), aside, &x, &y);
     }
     out + "</svg>\n"
 }
 
-/// On an axis of powers the end of an error bar may fall below 0, which is no reason for a shelf; a measured 0 is.
+/// On an axis of powers the end of an error bar may fall below 0, which is no reason for a shelf; a
+/// measured 0 is.
 fn positive_or_measured<'a>(
     figure: &Figure,
     y: f64,

@@ -1,4 +1,5 @@
-//! Tables: columns that may stand under a common heading, rows of labels and numbers, and the same as CSV.
+//! Tables: columns that may stand under a common heading, rows of labels and numbers, and the same
+//! as CSV.
 
 use crate::csv::CsvFile;
 use crate::escape::{escape, slug};
@@ -32,7 +33,8 @@ struct TableRow {
 /// What stands in one place.
 #[derive(Debug, Clone)]
 pub enum TableCell {
-    /// Words. Numbers in them are shown but belong to the CSV of the text, so labels are the place for this.
+    /// Words. Numbers in them are shown but belong to the CSV of the text, so labels are the place
+    /// for this.
     Words(String),
     /// A number.
     Number(Number),
@@ -292,8 +294,8 @@ impl ReportTable {
         out + "</figure>\n"
     }
 
-    /// Labels stay in sight where a narrow screen scrolls the numbers: the first column, and the second where the first is short,
-    /// so that both leave room.
+    /// Labels stay in sight where a narrow screen scrolls the numbers: the first column, and the
+    /// second where the first is short, so that both leave room.
     fn pinned(&self) -> &'static str {
         let short = |row: &TableRow| {
             row.apart

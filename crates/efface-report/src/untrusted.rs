@@ -1,8 +1,9 @@
-//! Text that comes from rows, such as ids and the names of classes and columns, on its way to people. A terminal obeys control
-//! characters, and a spreadsheet computes a cell that begins like a formula.
+//! Text that comes from rows, such as ids and the names of classes and columns, on its way to
+//! people. A terminal obeys control characters, and a spreadsheet computes a cell that begins like
+//! a formula.
 
-/// Text without control characters but line breaks, and without characters that reverse the direction of writing. Each is
-/// shown as an escape.
+/// Text without control characters but line breaks, and without characters that reverse the
+/// direction of writing. Each is shown as an escape.
 pub fn plain_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,8 +18,8 @@ pub fn plain_text(text: &str) -> String {
     plain
 }
 
-/// Text for a cell of a CSV file: plain, and with a quote in front where a spreadsheet would take it for a formula. Numbers
-/// stay as they are.
+/// Text for a cell of a CSV file: plain, and with a quote in front where a spreadsheet would take
+/// it for a formula. Numbers stay as they are.
 pub fn spreadsheet_text(text: &str) -> String {
     let plain = plain_text(text);
     let is_formula =

@@ -1,4 +1,5 @@
-//! The promises of the room: every number of the page is in a CSV, nothing comes from elsewhere, everything is escaped.
+//! The promises of the room: every number of the page is in a CSV, nothing comes from elsewhere,
+//! everything is escaped.
 
 use efface_report::{
     Axis, Figure, Number, Page, Panel, ReportTable, RichText, Section, Series, Style, TableCell,

@@ -1,4 +1,5 @@
-//! Articles made from others, for the rows "Retrain (synthetic)" of table 2: a word replaced by a synonym, left out, or moved.
+//! Articles made from others, for the rows "Retrain (synthetic)" of table 2: a word replaced by a
+//! synonym, left out, or moved.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -8,8 +9,8 @@ use efface::features::{Synonyms, TextAugmenter};
 use crate::data::{DataFolder, LabelledText};
 use crate::error::{Error, Result};
 
-/// `count` new texts with the labels of those they were made from. Synonyms come from the data folder, or from the core's own
-/// small table.
+/// `count` new texts with the labels of those they were made from. Synonyms come from the data
+/// folder, or from the core's own small table.
 pub(crate) fn augmented(
     data: &DataFolder,
     texts: &[LabelledText],

@@ -1,4 +1,5 @@
-//! Where rows come from: the files of a data folder, or the generators of the core when there is none.
+//! Where rows come from: the files of a data folder, or the generators of the core when there is
+//! none.
 
 use std::path::{Path, PathBuf};
 
@@ -220,7 +221,8 @@ fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
     Ok(lines)
 }
 
-/// Reviews as counts over the `width` commonest words, stars 4 and 5 as +1, the others as −1; `count` of them, drawn by the seed.
+/// Reviews as counts over the `width` commonest words, stars 4 and 5 as +1, the others as −1;
+/// `count` of them, drawn by the seed.
 pub(crate) fn count_rows(
     name: &str,
     reviews: &[LabelledText],

@@ -1,15 +1,15 @@
-//! What the numbers of table 1 were divided by: a Newton step over the retained rows, from a kept inverse of the Hessian of
-//! all rows.
+//! What the numbers of table 1 were divided by: a Newton step over the retained rows, from a kept
+//! inverse of the Hessian of all rows.
 //!
-//! Izzo et al. call this step exact retraining in their runtime experiment, which table 1 follows: for squared loss it ends
-//! where a refit ends, but it reads the k rows to forget alone. It makes the inverse of the retained Hessian by Woodbury's
-//! identity,
+//! Izzo et al. call this step exact retraining in their runtime experiment, which table 1 follows:
+//! for squared loss it ends where a refit ends, but it reads the k rows to forget alone. It makes
+//! the inverse of the retained Hessian by Woodbury's identity,
 //!
 //! (A − XᵀX)⁻¹ = A⁻¹ + A⁻¹Xᵀ(I − XA⁻¹Xᵀ)⁻¹XA⁻¹, with X the k rows,
 //!
-//! and multiplies it with the gradient. The products are taken in the order of that experiment: S = (I − XA⁻¹Xᵀ)⁻¹XA⁻¹
-//! first, then XᵀS, and A⁻¹ times that, which is a product of two d×d matrices. The step therefore costs O(d³) for every k; in
-//! the order (A⁻¹Xᵀ)S it would cost O(kd²).
+//! and multiplies it with the gradient. The products are taken in the order of that experiment: S =
+//! (I − XA⁻¹Xᵀ)⁻¹XA⁻¹ first, then XᵀS, and A⁻¹ times that, which is a product of two d×d matrices.
+//! The step therefore costs O(d³) for every k; in the order (A⁻¹Xᵀ)S it would cost O(kd²).
 
 use efface::{RowId, RowStore, Rows};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -30,7 +30,8 @@ pub(crate) struct KeptInverse {
 const BLOCK: usize = 512;
 
 impl KeptInverse {
-    /// Sums the Hessian of all rows and inverts it. `parameters` are those of a fit with the penalty `lambda`.
+    /// Sums the Hessian of all rows and inverts it. `parameters` are those of a fit with the
+    /// penalty `lambda`.
     pub(crate) fn new(rows: &Rows, mut parameters: Vec<f64>, lambda: f64) -> Result<Self> {
         let d = rows.width();
         // The constant, which is 0 in a model without an intercept, stands behind the coefficients.
@@ -123,7 +124,8 @@ fn multiply(out: &mut Mat<f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     matmul(out.as_mut(), Accum::Replace, a, b, 1.0, Par::Seq);
 }
 
-/// `rhs ← A⁻¹ rhs` for a small symmetric A. faer's short forms would take as many threads as there are cores.
+/// `rhs ← A⁻¹ rhs` for a small symmetric A. faer's short forms would take as many threads as there
+/// are cores.
 fn solve(mut a: Mat<f64>, rhs: &mut Mat<f64>) -> Result<()> {
     let k = a.nrows();
     let scratch = llt::factor::cholesky_in_place_scratch::<f64>(k, Par::Seq, Spec::default());

@@ -1,7 +1,8 @@
-//! The numbers of the paper, as printed, for the places beside ours. Cao, Wang, Si, Huang and Xiao 2022, tables 1 to 5; Izzo,
-//! Smart, Chaudhuri and Zou 2021, table 4.
+//! The numbers of the paper, as printed, for the places beside ours. Cao, Wang, Si, Huang and Xiao
+//! 2022, tables 1 to 5; Izzo, Smart, Chaudhuri and Zou 2021, table 4.
 
-/// Deletion time by the time of a Newton step from a kept inverse, which the paper calls retraining, ×1e-4: (k, [(d, INF, PRU)]).
+/// Deletion time by the time of a Newton step from a kept inverse, which the paper calls
+/// retraining, ×1e-4: (k, [(d, INF, PRU)]).
 pub(crate) const TABLE1_WIDTHS: [usize; 4] = [1000, 1500, 2000, 3000];
 pub(crate) const TABLE1_DELETIONS: [usize; 7] = [1, 5, 10, 30, 50, 100, 200];
 const TABLE1: [([f64; 4], [f64; 4]); 7] = [
@@ -63,7 +64,8 @@ pub(crate) fn table3(k: usize, d: usize) -> Option<PrintedFigures> {
     })
 }
 
-/// Table 2: the fastest and the slowest run and a total, in seconds. The number of runs in the total is not stated.
+/// Table 2: the fastest and the slowest run and a total, in seconds. The number of runs in the
+/// total is not stated.
 pub(crate) fn table2(method: &str) -> Option<(f64, f64, f64)> {
     Some(match method {
         "retrain" => (160.0, 200.0, 1720.0),

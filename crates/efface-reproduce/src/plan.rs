@@ -1,5 +1,6 @@
-//! What is measured, how large and how often: the paper's settings, the quick ones, and those of the tests. Where the full
-//! settings repeat something less often than the paper, a reason is kept and printed.
+//! What is measured, how large and how often: the paper's settings, the quick ones, and those of
+//! the tests. Where the full settings repeat something less often than the paper, a reason is kept
+//! and printed.
 
 use crate::paper;
 
@@ -24,7 +25,8 @@ pub(crate) struct TimesPlan {
     /// Rows a feature for generated rows.
     pub(crate) rows_per_feature: usize,
     pub(crate) trials: usize,
-    /// In how many of the trials, evenly spread, the times are measured that requests are divided by.
+    /// In how many of the trials, evenly spread, the times are measured that requests are divided
+    /// by.
     pub(crate) denominators: usize,
 }
 
@@ -319,7 +321,8 @@ impl StudyPlan {
         }
     }
 
-    /// This plan with so many trials everywhere. Studies that time a training keep their own, smaller number.
+    /// This plan with so many trials everywhere. Studies that time a training keep their own,
+    /// smaller number.
     pub(crate) fn trials(mut self, trials: usize) -> Self {
         self.times.trials = trials;
         self.times.denominators = self.times.denominators.min(trials);

@@ -1,11 +1,12 @@
-//! Whether a thread had a processor while its work was timed. A machine that is busy all the time slows a long computation, which
-//! has to share, more than a request of a millisecond, which is over before its turn ends; times that are steady can
-//! therefore still flatter what is short.
+//! Whether a thread had a processor while its work was timed. A machine that is busy all the time
+//! slows a long computation, which has to share, more than a request of a millisecond, which is
+//! over before its turn ends; times that are steady can therefore still flatter what is short.
 
 use std::fs;
 use std::time::Instant;
 
-/// Where Linux says how long the thread ran, how long it waited for a processor, in nanoseconds, and how often it had a turn.
+/// Where Linux says how long the thread ran, how long it waited for a processor, in nanoseconds,
+/// and how often it had a turn.
 const FILE: &str = "/proc/thread-self/schedstat";
 
 /// How long this thread waited for a processor from some moment on.

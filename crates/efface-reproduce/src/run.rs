@@ -33,7 +33,8 @@ pub struct ReproduceSettings {
     pub seed: u64,
     /// Threads for training; forgetting and retraining alike.
     pub threads: usize,
-    /// Begin anew where the folder holds another run, whose files are moved into a folder `earlier-1` in it.
+    /// Begin anew where the folder holds another run, whose files are moved into a folder
+    /// `earlier-1` in it.
     pub force: bool,
 }
 

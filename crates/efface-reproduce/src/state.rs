@@ -1,6 +1,6 @@
-//! The record of a run: `state.jsonl` in the output folder. Its first line says what the run is; every further line is one
-//! finished trial, written and flushed before the next begins. A run that was interrupted, whenever, goes on from there, and
-//! the report is made from these lines alone.
+//! The record of a run: `state.jsonl` in the output folder. Its first line says what the run is;
+//! every further line is one finished trial, written and flushed before the next begins. A run that
+//! was interrupted, whenever, goes on from there, and the report is made from these lines alone.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The format of the file. A change of what a study records is a new one, so that old trials are not taken for new ones.
+/// The format of the file. A change of what a study records is a new one, so that old trials are
+/// not taken for new ones.
 const FORMAT: u32 = 2;
 /// The record in the output folder.
 pub(crate) const FILE: &str = "state.jsonl";
@@ -114,8 +115,9 @@ impl RunIdentity {
 }
 
 impl RunState {
-    /// Opens the record of a folder, or begins one in a new or empty folder. `force` moves what a run of other settings made
-    /// aside. The record is locked: a second process in the same folder is refused.
+    /// Opens the record of a folder, or begins one in a new or empty folder. `force` moves what a
+    /// run of other settings made aside. The record is locked: a second process in the same folder
+    /// is refused.
     pub(crate) fn open(out: &Path, identity: &RunIdentity, force: bool) -> Result<Self> {
         fs::create_dir_all(out).map_err(|cause| Error::file(out, "created", cause))?;
         let path = out.join(FILE);
@@ -199,7 +201,8 @@ impl RunState {
     }
 }
 
-/// The identity, the records, and the length of what is whole; None where not even the first line is.
+/// The identity, the records, and the length of what is whole; None where not even the first line
+/// is.
 fn read(path: &Path, file: &mut File) -> Result<Option<(RunIdentity, Vec<TrialRecord>, u64)>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)
@@ -256,8 +259,8 @@ fn cut(path: &Path, file: &mut File, length: u64) -> Result<()> {
         .map_err(|cause| Error::file(path, "written", cause))
 }
 
-/// Moves what an earlier run made into a folder of its own, so that nothing is overwritten and nothing of it, such as a trained
-/// network, is taken for this run's.
+/// Moves what an earlier run made into a folder of its own, so that nothing is overwritten and
+/// nothing of it, such as a trained network, is taken for this run's.
 fn set_aside(out: &Path) -> Result<()> {
     let entries = fs::read_dir(out).map_err(|cause| Error::file(out, "read", cause))?;
     let names: Vec<_> = entries

@@ -8,9 +8,11 @@ pub(crate) struct SampleSummary {
     /// Of the mean; NaN for one trial.
     pub(crate) error: f64,
     pub(crate) median: f64,
-    /// Of the median, from the middle half of the sample, so that one interrupted trial does not count; NaN for one trial.
+    /// Of the median, from the middle half of the sample, so that one interrupted trial does not
+    /// count; NaN for one trial.
     pub(crate) median_error: f64,
-    /// The distance between the quartiles by the median: how unlike each other the trials are; NaN for one trial.
+    /// The distance between the quartiles by the median: how unlike each other the trials are; NaN
+    /// for one trial.
     pub(crate) spread: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
@@ -33,7 +35,8 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<SampleSum
     } else {
         f64::NAN
     };
-    // For a normal sample the median has a standard error of 1.2533 σ/√n, and σ is the quartiles' distance by 1.349.
+    // For a normal sample the median has a standard error of 1.2533 σ/√n, and σ is the quartiles'
+    // distance by 1.349.
     let quartiles = quantile(&values, 0.75) - quantile(&values, 0.25);
     let quartiles = if n > 1 { quartiles } else { f64::NAN };
     let median = quantile(&values, 0.5);

@@ -1,4 +1,5 @@
-//! Whole runs: a tiny one through every study, the structure of the quick report, and what is refused.
+//! Whole runs: a tiny one through every study, the structure of the quick report, and what is
+//! refused.
 
 use std::fs;
 use std::path::Path;
@@ -241,7 +242,8 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
         good.contains("It is fast") && good.contains("between 100 and 10,000 times faster"),
         "{good}"
     );
-    // One row takes 1 and 10 ×10⁻⁴, below 60 and 15; 200 rows take 100 and 1,000, and the paper prints 316 and 172.
+    // One row takes 1 and 10 ×10⁻⁴, below 60 and 15; 200 rows take 100 and 1,000, and the paper
+    // prints 316 and 172.
     assert!(
         good.contains(
             "share of a refit is below both numbers that the paper prints in 4 of 4 cells"

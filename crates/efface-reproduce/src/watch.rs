@@ -1,6 +1,7 @@
 //! Watchers of a run: progress for bars, and sentences for the log.
 
-/// A watcher of a run. Amounts are estimated work, so that a progress bar over them shows the time that is left.
+/// A watcher of a run. Amounts are estimated work, so that a progress bar over them shows the time
+/// that is left.
 pub trait RunWatch {
     /// Work of this amount begins.
     fn start(&mut self, what: &str, amount: u64);

@@ -25,8 +25,8 @@ pub(crate) struct ServiceState {
     pub(crate) settings: ServerSettings,
     pub(crate) models: ModelRegistry,
     pub(crate) open: OpenErasures,
-    /// A request holds the names of rows or of a person, without which it could not be done after a crash; when it is done,
-    /// its file is overwritten and removed.
+    /// A request holds the names of rows or of a person, without which it could not be done after a
+    /// crash; when it is done, its file is overwritten and removed.
     pub(crate) inbox: Arc<JsonFolder<ErasureOrder>>,
     /// None where no callbacks are sent.
     pub(crate) callbacks: Option<Arc<CallbackDesk>>,

@@ -1,4 +1,5 @@
-//! The clock of a server: that of the system, which somebody may put forward or back while the server runs.
+//! The clock of a server: that of the system, which somebody may put forward or back while the
+//! server runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,8 +13,8 @@ pub struct ServiceClock {
 }
 
 impl ServiceClock {
-    /// Puts the clock forward, or back where `milliseconds` is negative, as an administrator or a time server may do to that of
-    /// the system. For simulations.
+    /// Puts the clock forward, or back where `milliseconds` is negative, as an administrator or a
+    /// time server may do to that of the system. For simulations.
     pub fn jump(&self, milliseconds: i64) {
         self.shift.fetch_add(milliseconds, Ordering::Relaxed);
     }

@@ -1,11 +1,12 @@
 //! efface over HTTP: `efface serve` is this crate.
 //!
-//! A [`Server`] serves every model of a folder. Its state is that of the model files; beside them it keeps only the tokens
-//! and the requests that were accepted and are not done yet. Erasures that wait together are one commit with a receipt
-//! each; predictions come from a snapshot that is replaced after every change, so that they never wait for a forget.
+//! A [`Server`] serves every model of a folder. Its state is that of the model files; beside them
+//! it keeps only the tokens and the requests that were accepted and are not done yet. Erasures that
+//! wait together are one commit with a receipt each; predictions come from a snapshot that is
+//! replaced after every change, so that they never wait for a forget.
 //!
-//! [`description`] is the OpenAPI document that the server gives at `/openapi.json`, and [`ProblemCode`] the table of all
-//! errors.
+//! [`description`] is the OpenAPI document that the server gives at `/openapi.json`, and
+//! [`ProblemCode`] the table of all errors.
 
 mod access;
 mod api;

@@ -1,4 +1,5 @@
-//! What the server counts, for Prometheus. Labels are names of models, paths and statuses, never anything of a request.
+//! What the server counts, for Prometheus. Labels are names of models, paths and statuses, never
+//! anything of a request.
 
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ impl ServiceMetrics {
         }
     }
 
-    /// A request was answered. `path` is the pattern of the path and not the path itself, which may hold names.
+    /// A request was answered. `path` is the pattern of the path and not the path itself, which may
+    /// hold names.
     pub(crate) fn request(&self, path: &str, status: u16, took: Duration) {
         self.requests
             .get_or_create(&RequestLabels {

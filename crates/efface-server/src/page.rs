@@ -15,7 +15,8 @@ use crate::problem::{Problem, ProblemCode};
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The verifier of receipts, a WebAssembly program packed by gzip, which every browser that has WebAssembly takes; None where it was not there when the server was built.
+/// The verifier of receipts, a WebAssembly program packed by gzip, which every browser that has
+/// WebAssembly takes; None where it was not there when the server was built.
 #[cfg(browser_verifier)]
 const VERIFIER: Option<&[u8]> = Some(include_bytes!(env!("EFFACE_VERIFIER_WASM")));
 #[cfg(not(browser_verifier))]

@@ -1,5 +1,5 @@
-//! Errors over HTTP: RFC 9457 problem details, from one table. A problem never repeats the content of a row, and never a
-//! path of the server's: what concerns the machine goes to its log.
+//! Errors over HTTP: RFC 9457 problem details, from one table. A problem never repeats the content
+//! of a row, and never a path of the server's: what concerns the machine goes to its log.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -93,7 +93,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the models and begins to listen. Models that cannot be opened are told to the log and tried again later.
+    /// Opens the models and begins to listen. Models that cannot be opened are told to the log and
+    /// tried again later.
     ///
     /// # Errors
     /// The settings would let everyone in, or something that they name cannot be used.
@@ -185,7 +186,8 @@ impl Server {
         api::router(&self.state)
     }
 
-    /// Serves until `stop` is done. Then requests in flight are finished, and all changes are durable when this returns.
+    /// Serves until `stop` is done. Then requests in flight are finished, and all changes are
+    /// durable when this returns.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let router = api::router(&self.state);
         let watching = tokio::spawn(watch(self.state.clone()));

@@ -33,8 +33,8 @@ pub struct ServerSettings {
     pub callbacks: Option<CallbackSettings>,
     /// How OpenDSR is spoken; None where it is not.
     pub opendsr: Option<OpenDsrSettings>,
-    /// The collector of OpenTelemetry that spans of requests are sent to, as in `http://127.0.0.1:4318`; for that the crate
-    /// needs its feature `otel`.
+    /// The collector of OpenTelemetry that spans of requests are sent to, as in
+    /// `http://127.0.0.1:4318`; for that the crate needs its feature `otel`.
     pub collector: Option<String>,
     /// The clock.
     pub clock: ServiceClock,
@@ -101,7 +101,8 @@ pub struct OpenDsrSettings {
     pub key: PathBuf,
     /// The types of identities that the subject columns of the models hold, such as `email`.
     pub identities: Vec<String>,
-    /// Whether the subject columns hold the SHA-256 of an identity, in lower-case hexadecimal digits, and not the identity.
+    /// Whether the subject columns hold the SHA-256 of an identity, in lower-case hexadecimal
+    /// digits, and not the identity.
     pub is_hashed: bool,
 }
 
@@ -121,7 +122,8 @@ pub struct TlsFiles {
 pub struct ServiceLimits {
     /// Bytes of a body.
     pub body_bytes: usize,
-    /// How long a connection may be silent: until the head of a request is there, and while an answer is not taken.
+    /// How long a connection may be silent: until the head of a request is there, and while an
+    /// answer is not taken.
     pub head_time: Duration,
     /// How long a request may take to arrive, and its answer to be made.
     pub request_time: Duration,

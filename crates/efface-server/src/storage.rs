@@ -1,4 +1,5 @@
-//! Folders of small JSON files, a file each, for the server's user alone: what must survive a crash.
+//! Folders of small JSON files, a file each, for the server's user alone: what must survive a
+//! crash.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -28,7 +29,8 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
         }
     }
 
-    /// Writes a value down, in the place of one of the same name. When this returns, it survives a crash.
+    /// Writes a value down, in the place of one of the same name. When this returns, it survives a
+    /// crash.
     pub(crate) fn put(&self, name: &str, value: &T) -> io::Result<()> {
         private_folder(&self.folder)?;
         let mut draft = files::DraftFile::create(&self.path(name))?;
@@ -70,7 +72,8 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             let Some(bytes) = bytes_of(&path)? else {
                 continue;
             };
-            // A process died between overwriting a value and removing it; overwriting begins at the first byte.
+            // A process died between overwriting a value and removing it; overwriting begins at the
+            // first byte.
             if bytes.first() == Some(&0) {
                 remove_file(&path)?;
                 continue;
@@ -87,7 +90,8 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
     }
 }
 
-/// The bytes of a file, or none where it is gone: a server that ends may still remove what it has delivered.
+/// The bytes of a file, or none where it is gone: a server that ends may still remove what it has
+/// delivered.
 fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = match File::open(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -161,7 +165,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = JsonFolder::<Vec<String>>::new(parent.path().to_path_buf());
         folder.put("stays", &vec!["here".into()]).unwrap();
-        // A name that is listed and cannot be opened, as that of a file that another process removes in between.
+        // A name that is listed and cannot be opened, as that of a file that another process
+        // removes in between.
         std::os::unix::fs::symlink(
             parent.path().join("nowhere"),
             parent.path().join("gone.json"),

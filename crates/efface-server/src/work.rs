@@ -11,8 +11,9 @@ pub enum WorkPlace {
     /// On threads of its own, so that nobody waits who need not.
     #[default]
     Threads,
-    /// On the thread of the runtime, in the order in which it was asked for. In a runtime of one thread whose clock stands still
-    /// the same requests then take the same way every time. For simulations.
+    /// On the thread of the runtime, in the order in which it was asked for. In a runtime of one
+    /// thread whose clock stands still the same requests then take the same way every time. For
+    /// simulations.
     InTurn,
 }
 

@@ -1,4 +1,5 @@
-//! Requests that mean harm, over a real socket: each gets a clear refusal or a closed connection, and changes nothing.
+//! Requests that mean harm, over a real socket: each gets a clear refusal or a closed connection,
+//! and changes nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -385,7 +386,8 @@ async fn pages_of_other_sites_cannot_send_requests() {
             "{header}: {answer}"
         );
     }
-    // What a form can send without asking first is no JSON; what asks first is told nothing that allows it.
+    // What a form can send without asking first is no JSON; what asks first is told nothing that
+    // allows it.
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -404,7 +406,8 @@ async fn pages_of_other_sites_cannot_send_requests() {
             && !answer.to_ascii_lowercase().contains("access-control-allow"),
         "{answer}"
     );
-    // A name of somebody else's that resolves to this machine makes their page one of the same origin.
+    // A name of somebody else's that resolves to this machine makes their page one of the same
+    // origin.
     for path in ["GET /v1/models HTTP/1.1", "GET / HTTP/1.1", ERASE] {
         let rebound = format!(
             "{path}\r\nHost: rebound.example:8080\r\n{JSON}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

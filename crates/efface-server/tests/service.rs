@@ -438,7 +438,8 @@ async fn a_running_server_follows_its_folder_and_its_tokens() {
     let mut settings = settings(folder.path());
     settings.tokens = Some(folder.path().join("tokens.json"));
     let server = RunningServer::start(settings).await;
-    // The server looks once a second; whoever asks more often than the token may is told to wait, and asks again.
+    // The server looks once a second; whoever asks more often than the token may is told to wait,
+    // and asks again.
     let until = async |model: &str, wanted: &str, holds: &str| {
         let head = format!("GET /v1/models/{model} HTTP/1.1\r\nAuthorization: Bearer {text}");
         let asking = async {

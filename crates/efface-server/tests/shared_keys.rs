@@ -1,4 +1,5 @@
-//! Requests that meet: several under one key, officers who disagree, tokens that are for another model.
+//! Requests that meet: several under one key, officers who disagree, tokens that are for another
+//! model.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -16,7 +17,8 @@ use tokio::task::JoinSet;
 
 const ERASE: &str = "/v1/models/houses/erasures";
 
-/// A server over two models of 40 rows that asks for a second officer above three rows, and the tokens of two officers.
+/// A server over two models of 40 rows that asks for a second officer above three rows, and the
+/// tokens of two officers.
 async fn two_officers(folder: &Path) -> (Router, String, String) {
     fit_houses(folder, "houses", 40);
     fit_houses(folder, "second", 40);
@@ -81,7 +83,8 @@ async fn a_key_that_waits_for_approval_is_for_no_other_request() {
     .json();
     assert_eq!(approved["models"][0]["forgotten"], 4, "{approved}");
     assert_eq!(rows_left(&router, Some(&ann)).await, 36);
-    // Done, it is answered again as it was, although its rows are gone and nothing is left to approve.
+    // Done, it is answered again as it was, although its rows are gone and nothing is left to
+    // approve.
     let again = send(ERASE, json!({"subject": "o1"})).await.json();
     assert_eq!(
         again["models"][0]["receipt"], approved["models"][0]["receipt"],
@@ -310,7 +313,8 @@ async fn scores_that_are_no_numbers_and_rows_of_many_names_are_answered_in_valid
         );
         answer.json();
     }
-    // Names that the model does not know are passed over, however many there are; the body has a limit.
+    // Names that the model does not know are passed over, however many there are; the body has a
+    // limit.
     let mut row: serde_json::Map<String, Value> = (0..200_000)
         .map(|at| (format!("x{at}"), json!(at)))
         .collect();

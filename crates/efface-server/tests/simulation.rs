@@ -1,9 +1,11 @@
-//! The way of a request, simulated by seeds: servers that die between any two steps, clients that hang up, disks that are full,
-//! clocks that jump forward and back, receivers that fail or never answer. Whatever happened, what was acknowledged is there
-//! once, is told, and nothing is left over; tokens end by the clock.
+//! The way of a request, simulated by seeds: servers that die between any two steps, clients that
+//! hang up, disks that are full, clocks that jump forward and back, receivers that fail or never
+//! answer. Whatever happened, what was acknowledged is there once, is told, and nothing is left
+//! over; tokens end by the clock.
 //!
-//! All but the delivery of callbacks runs on one thread, in turn, so that a seed takes the same way every time. A seed that fails
-//! is named; `EFFACE_SEED=7 cargo test -p efface-server --test simulation` plays it again, step by step the same.
+//! All but the delivery of callbacks runs on one thread, in turn, so that a seed takes the same way
+//! every time. A seed that fails is named; `EFFACE_SEED=7 cargo test -p efface-server --test
+//! simulation` plays it again, step by step the same.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -61,7 +63,8 @@ struct SimulatedWorld {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlantedFault {
     Nothing,
-    /// A disk that now and then loses a file when the server dies, although it said that the file was written.
+    /// A disk that now and then loses a file when the server dies, although it said that the file
+    /// was written.
     ForgetfulDisk,
 }
 
@@ -119,7 +122,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// Clients that heard nothing ask again, until they hear that it is done. Then rows, requests and callbacks agree.
+    /// Clients that heard nothing ask again, until they hear that it is done. Then rows, requests
+    /// and callbacks agree.
     async fn settle(&mut self) {
         let router = Server::start(self.settings.clone()).await.unwrap().router();
         let lasting = self.lasting.clone();
@@ -269,7 +273,8 @@ async fn yield_often(times: u64) {
     }
 }
 
-/// A place where nothing can be written: a file lies in the place of a folder, or a folder in the place of a journal.
+/// A place where nothing can be written: a file lies in the place of a folder, or a folder in the
+/// place of a journal.
 struct FullDisk<'a> {
     place: &'a Path,
     had: bool,
@@ -278,7 +283,8 @@ struct FullDisk<'a> {
 impl<'a> FullDisk<'a> {
     fn of(place: &'a Path) -> Self {
         if place.extension().is_some() {
-            // A journal that an earlier life left behind is not in the way: the model is whole only with it.
+            // A journal that an earlier life left behind is not in the way: the model is whole only
+            // with it.
             let had = std::fs::create_dir(place).is_err();
             return Self { place, had };
         }
@@ -321,8 +327,8 @@ struct SimulatedRun {
     failure: Option<String>,
 }
 
-/// Eight servers that live and die by a seed, and one that finishes what is left, all in turn on this thread. Then `deliver` is
-/// handed the world.
+/// Eight servers that live and die by a seed, and one that finishes what is left, all in turn on
+/// this thread. Then `deliver` is handed the world.
 fn simulate(
     seed: u64,
     fault: PlantedFault,
@@ -332,7 +338,8 @@ fn simulate(
     fit_houses(folder.path(), "houses", ROWS);
     let mut settings = settings(folder.path());
     settings.work = WorkPlace::InTurn;
-    // Somebody who listens is found when callbacks are delivered; until then the port is only a name.
+    // Somebody who listens is found when callbacks are delivered; until then the port is only a
+    // name.
     let url = "http://127.0.0.1:9/";
     let mut callbacks = CallbackSettings::new(vec![url.trim_end_matches('/').parse().unwrap()]);
     callbacks.allow_private = true;
@@ -377,8 +384,9 @@ fn simulate(
     }
 }
 
-/// A last server delivers, over sockets. Receivers that failed are called again when their wait is over by the clock, which jumps;
-/// somebody who asks for one of the callbacks makes the server look at the clock, as it does by itself every half minute.
+/// A last server delivers, over sockets. Receivers that failed are called again when their wait is
+/// over by the clock, which jumps; somebody who asks for one of the callbacks makes the server look
+/// at the clock, as it does by itself every half minute.
 fn deliver(world: &mut SimulatedWorld) {
     let outside = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -1,5 +1,6 @@
-//! Spans of requests, as a collector of OpenTelemetry gets them: `cargo test -p efface-server --features otel --test telemetry`.
-//! The collector is one of the test's own that keeps the bytes; spans are protobuf, in which texts stand as they are.
+//! Spans of requests, as a collector of OpenTelemetry gets them: `cargo test -p efface-server
+//! --features otel --test telemetry`. The collector is one of the test's own that keeps the bytes;
+//! spans are protobuf, in which texts stand as they are.
 
 #![cfg(feature = "otel")]
 #![allow(clippy::unwrap_used, clippy::panic)]

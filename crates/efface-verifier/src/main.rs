@@ -1,9 +1,11 @@
-//! Checks one receipt. Standard input holds the public keys that are trusted, one a line as `efface keys` prints them, an
-//! empty line, and the file of the receipt with its proofs; standard output gets the answer in JSON.
+//! Checks one receipt. Standard input holds the public keys that are trusted, one a line as `efface
+//! keys` prints them, an empty line, and the file of the receipt with its proofs; standard output
+//! gets the answer in JSON.
 //!
-//! It needs nothing else of its surroundings, so that it runs in a browser with a few lines around it, and in any runtime for
-//! WebAssembly: `(cat keys; echo; cat receipt.cose) | wasmtime efface-verifier.wasm`. Browsers load it, so it is kept small:
-//! the question is cut rather than parsed, and the answer is written by the canonical writer that the verifier has anyway.
+//! It needs nothing else of its surroundings, so that it runs in a browser with a few lines around
+//! it, and in any runtime for WebAssembly: `(cat keys; echo; cat receipt.cose) | wasmtime
+//! efface-verifier.wasm`. Browsers load it, so it is kept small: the question is cut rather than
+//! parsed, and the answer is written by the canonical writer that the verifier has anyway.
 
 use std::io::{Read, Write};
 
@@ -36,7 +38,8 @@ fn main() -> std::io::Result<()> {
     std::io::stdout().write_all(&answer.unwrap_or_default())
 }
 
-/// The receipt, the number of receipts in the log whose signed head contains it, and the key that signed it.
+/// The receipt, the number of receipts in the log whose signed head contains it, and the key that
+/// signed it.
 fn answer(question: &[u8]) -> Result<Map<String, Value>, String> {
     let cut = question
         .windows(EMPTY_LINE.len())

@@ -1,4 +1,5 @@
-//! The table behind `cargo xtask claims`: seeded ridge problems, the library's bound on each, and the truth.
+//! The table behind `cargo xtask claims`: seeded ridge problems, the library's bound on each, and
+//! the truth.
 //!
 //! `claims PROBLEMS [CELLS]`: how many problems, and the most n·d of one of them.
 
@@ -77,7 +78,8 @@ fn main() {
     }
 }
 
-/// Most problems are small, so that there can be thousands; some have up to five hundred columns, a few a million rows.
+/// Most problems are small, so that there can be thousands; some have up to five hundred columns, a
+/// few a million rows.
 fn cells_of(seed: u64, cells: f64) -> f64 {
     match seed {
         _ if seed % 200 == 199 => cells.max(2e6),

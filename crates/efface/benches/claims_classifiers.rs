@@ -1,10 +1,12 @@
 //! What the bounds of classifiers are worth: `cargo xtask claims classifiers [PROBLEMS [SEED]]`.
 //!
-//! Draws small problems (30 to 300 rows, 2 to 20 columns, 2 to 5 classes, λ from 1e-3 to 10, some with correlated columns,
-//! unlike units or columns far from 0), forgets one to five rows from each by every method, and compares the bound with the
-//! distance to the optimum of the retained rows, found by a refit whose own bound is the slack. A second table does the same on
-//! sparse rows of many classes, most of them rare, where intercepts that nothing penalises spoil an eigenvalue. A third forgets one row
-//! after another from dense rows of several classes, which are looked at in single precision. Ends with status 1 when a bound is exceeded.
+//! Draws small problems (30 to 300 rows, 2 to 20 columns, 2 to 5 classes, λ from 1e-3 to 10, some
+//! with correlated columns, unlike units or columns far from 0), forgets one to five rows from each
+//! by every method, and compares the bound with the distance to the optimum of the retained rows,
+//! found by a refit whose own bound is the slack. A second table does the same on sparse rows of
+//! many classes, most of them rare, where intercepts that nothing penalises spoil an eigenvalue. A
+//! third forgets one row after another from dense rows of several classes, which are looked at in
+//! single precision. Ends with status 1 when a bound is exceeded.
 
 #![allow(clippy::print_stdout, reason = "its whole purpose is to print tables")]
 
@@ -272,7 +274,8 @@ fn table(title: &str, problems: &[Problem]) -> Result<usize> {
     Ok(exceeded)
 }
 
-/// A table of streams of requests over rows of this shape, each by `auto` to a tolerance of its own; how many bounds were exceeded.
+/// A table of streams of requests over rows of this shape, each by `auto` to a tolerance of its
+/// own; how many bounds were exceeded.
 fn streams(seed: u64, shape: (usize, usize, usize), requests: usize) -> Result<usize> {
     let (n, d, classes) = shape;
     println!("\n{n} × {d}, {classes} classes: {requests} requests one after another, λ = 1\n");

@@ -1,8 +1,9 @@
-//! Forgetting from a classifier through the default door, for `cargo xtask bench classifiers` to lay out.
+//! Forgetting from a classifier through the default door, for `cargo xtask bench classifiers` to
+//! lay out.
 //!
-//! `classifiers FOLDER REQUESTS [TOLERANCE] [--iterative]` forgets one row after another, each by `auto`; the folder is made by
-//! `xtask/bench/classifiers.py prepare`, and the parameters that are reached are left in it as `theta`. With `--iterative` no curvature is
-//! kept.
+//! `classifiers FOLDER REQUESTS [TOLERANCE] [--iterative]` forgets one row after another, each by
+//! `auto`; the folder is made by `xtask/bench/classifiers.py prepare`, and the parameters that are
+//! reached are left in it as `theta`. With `--iterative` no curvature is kept.
 
 #![allow(
     clippy::expect_used,

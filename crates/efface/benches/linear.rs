@@ -1,6 +1,8 @@
-//! The linear core's measurements, one JSON line each, for `cargo xtask bench` to lay out beside numpy and the paper.
+//! The linear core's measurements, one JSON line each, for `cargo xtask bench` to lay out beside
+//! numpy and the paper.
 //!
-//! `linear deletion D [--quick]`, `linear flat`, `linear fit [N D]`, `linear stream`, `linear injection`.
+//! `linear deletion D [--quick]`, `linear flat`, `linear fit [N D]`, `linear stream`, `linear
+//! injection`.
 
 #![allow(
     clippy::expect_used,

@@ -1,7 +1,9 @@
-//! Every method of every family on real data, one JSON line each, for `cargo xtask bench methods` to lay out.
+//! Every method of every family on real data, one JSON line each, for `cargo xtask bench methods`
+//! to lay out.
 //!
-//! `methods train FOLDER`, `methods goal FOLDER`, `methods compare FOLDER SET`, `methods chain FOLDER`. The folder is made by
-//! `xtask/bench/methods.py prepare`: scikit-learn trains on the same arrays.
+//! `methods train FOLDER`, `methods goal FOLDER`, `methods compare FOLDER SET`, `methods chain
+//! FOLDER`. The folder is made by `xtask/bench/methods.py prepare`: scikit-learn trains on the same
+//! arrays.
 
 #![allow(
     clippy::expect_used,
@@ -233,7 +235,8 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
         .collect()
 }
 
-/// Training, with and without what forgetting needs; the parameters go to a file, where scikit-learn's side looks at them.
+/// Training, with and without what forgetting needs; the parameters go to a file, where
+/// scikit-learn's side looks at them.
 fn train(folder: &str, name: &str) {
     eprintln!("efface trains on {name} …");
     let set = Set::read(folder, name);
@@ -454,7 +457,8 @@ fn removal() -> Logistic {
     Logistic::new(lambda).threads(threads(2)).privacy(privacy)
 }
 
-/// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm of at most 1.
+/// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm
+/// of at most 1.
 fn gradient(theta: &[f64], rows: &Rows, lambda: f64) -> Vec<f64> {
     let d = theta.len() - 1;
     let mut sum: Vec<f64> = theta.iter().map(|t| lambda * t).collect();
@@ -555,7 +559,8 @@ fn certified(set: &Set) {
         .privacy(privacy)
         .fit(&set.rows)
         .expect("fits");
-    // Two publications have noise of their own: the distance is that to the optimum, which a tiny distance all but shows.
+    // Two publications have noise of their own: the distance is that to the optimum, which a tiny
+    // distance all but shows.
     let bare = Privacy {
         certifier: Certifier::Descent { distance: 1e-9 },
         ..privacy
@@ -664,7 +669,8 @@ fn clusters(set: &Set) {
     }
 }
 
-/// A thousand certified deletions, one after the other: the budget as it is used up, and the account against the truth.
+/// A thousand certified deletions, one after the other: the budget as it is used up, and the
+/// account against the truth.
 fn chain(set: &Set) {
     let count = 1000;
     let checks = 50;

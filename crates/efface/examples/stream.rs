@@ -1,4 +1,5 @@
-//! A stream of requests on a model in memory: rows leave, rows come, and every answer carries its bound.
+//! A stream of requests on a model in memory: rows leave, rows come, and every answer carries its
+//! bound.
 //!
 //! `cargo run --release -p efface --example stream`
 
@@ -23,7 +24,8 @@ fn main() -> efface::Result<()> {
     let begin = Instant::now();
     let mut largest_bound: f64 = 0.0;
     for id in 0..1_000 {
-        // Every second request corrects its mistake: the row that was forgotten joins again under its id.
+        // Every second request corrects its mistake: the row that was forgotten joins again under
+        // its id.
         let gone = fitted.rows().filter(|row| row == RowId(id));
         let evidence = fitted.forget(&Exact, &[RowId(id)])?;
         largest_bound = largest_bound.max(evidence.relative_bound);

@@ -1,5 +1,5 @@
-//! The one error of this crate. Every message names the offending value, the accepted range and what to do
-//! next, and never repeats the content of a row.
+//! The one error of this crate. Every message names the offending value, the accepted range and
+//! what to do next, and never repeats the content of a row.
 
 use crate::feature_error::FeatureError;
 use crate::row_id::RowId;
@@ -98,8 +98,8 @@ pub enum Error {
     /// Every row counts for nothing.
     #[error("no row has a weight above 0; at least one must count for something")]
     NoWeight,
-    /// A row of leverage 1 carries a direction alone; without a penalty, or with one that rounding hides, nothing would
-    /// determine it afterwards.
+    /// A row of leverage 1 carries a direction alone; without a penalty, or with one that rounding
+    /// hides, nothing would determine it afterwards.
     #[error(
         "without these rows the parameters are not determined (largest leverage {leverage:.6}, penalty {lambda}); {}",
         penalty_advice(*lambda)

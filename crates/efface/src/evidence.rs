@@ -1,15 +1,16 @@
-//! What a method found out while it worked. Evidence is a measurement, not a certificate: only the engine, which sees
-//! the rows leave and the model change in one transaction, writes receipts.
+//! What a method found out while it worked. Evidence is a measurement, not a certificate: only the
+//! engine, which sees the rows leave and the model change in one transaction, writes receipts.
 //!
-//! The rule of claims lives here: what a method promises is a field, what may be claimed is computed from the promise, the
-//! bound and the tolerance ([`Evidence::claim`]). A bound that grows later, as when a change is folded into the curvature,
-//! therefore takes the claim along.
+//! The rule of claims lives here: what a method promises is a field, what may be claimed is
+//! computed from the promise, the bound and the tolerance ([`Evidence::claim`]). A bound that grows
+//! later, as when a change is folded into the curvature, therefore takes the claim along.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::not_covered::{LeftBehind, NotCovered};
 
-/// The tolerance of families whose arithmetic is a closed form of their rows, where the recipe has no setting for it.
+/// The tolerance of families whose arithmetic is a closed form of their rows, where the recipe has
+/// no setting for it.
 pub(crate) const CLOSED_FORM_TOLERANCE: f64 = 1e-9;
 
 /// What is said of a result, compared with retraining on the retained rows.
@@ -59,9 +60,9 @@ pub struct Precomputed {
     pub bytes: usize,
 }
 
-/// Columns that no retained row has and whose weights were set to 0 afterwards, because a model that never saw the
-/// forgotten rows has 0 there. The zero comes from the count of rows behind a column and not from the method, so
-/// that what the method itself left is told beside it.
+/// Columns that no retained row has and whose weights were set to 0 afterwards, because a model
+/// that never saw the forgotten rows has 0 there. The zero comes from the count of rows behind a
+/// column and not from the method, so that what the method itself left is told beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClearedColumns {
     /// How many columns held a weight other than 0.
@@ -87,9 +88,11 @@ pub struct Certificate {
     pub used: f64,
     /// What later requests may still spend.
     pub left: f64,
-    /// Whether this request would have passed the budget, so that the model was trained anew with fresh noise.
+    /// Whether this request would have passed the budget, so that the model was trained anew with
+    /// fresh noise.
     pub retrained: bool,
-    /// Whether the claim also holds for requests that were chosen after looking at published parameters.
+    /// Whether the claim also holds for requests that were chosen after looking at published
+    /// parameters.
     pub adaptive: bool,
     /// What the claim rests on.
     pub assumptions: Vec<String>,
@@ -103,14 +106,15 @@ pub struct Certificate {
 pub struct Evidence {
     /// The method that did the work.
     pub method: String,
-    /// Why this method, when `auto` chose it or another method missed the tolerance; or how far the result is from the
-    /// tolerance, when no method reached it.
+    /// Why this method, when `auto` chose it or another method missed the tolerance; or how far the
+    /// result is from the tolerance, when no method reached it.
     pub reason: Option<String>,
     /// What the method promises. What may be said of this result is [`claim`](Self::claim).
     #[serde(skip, default = "no_promise")]
     pub promise: Claim,
-    /// The relative distance to retraining that counts as equal: the request's, or else the model's own. None for a method
-    /// that aims at no distance, such as one approximate step, or noise that hides what is left.
+    /// The relative distance to retraining that counts as equal: the request's, or else the model's
+    /// own. None for a method that aims at no distance, such as one approximate step, or noise that
+    /// hides what is left.
     #[serde(default)]
     pub tolerance: Option<f64>,
     /// Rows taken out.
@@ -133,39 +137,42 @@ pub struct Evidence {
     pub refinements: usize,
     /// Whether the curvature was factored anew from the sums.
     pub refactored: bool,
-    /// Whether the sums had lost so many digits to a large row that the retained rows were read and summed afresh.
+    /// Whether the sums had lost so many digits to a large row that the retained rows were read and
+    /// summed afresh.
     pub resummed: bool,
-    /// The norm of the retained loss's gradient at the new parameters, or a bound on it; None after an approximate
-    /// method, whose bound comes from the closed form instead.
+    /// The norm of the retained loss's gradient at the new parameters, or a bound on it; None after
+    /// an approximate method, whose bound comes from the closed form instead.
     pub gradient_norm: Option<f64>,
     /// A lower bound on μ, the strong convexity of the retained loss.
     pub convexity: f64,
-    /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter; where there is noise, to those of
-    /// retraining with the same noise.
+    /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter; where there
+    /// is noise, to those of retraining with the same noise.
     pub bound: f64,
-    /// The bound as a fraction of the retrained parameters' norm (bounded in turn); infinite when the bound says nothing.
+    /// The bound as a fraction of the retrained parameters' norm (bounded in turn); infinite when
+    /// the bound says nothing.
     pub relative_bound: f64,
     /// How the bound was obtained.
     pub bound_source: BoundSource,
     /// What stands behind a claim of (ε, δ); None for other claims.
     pub certificate: Option<Certificate>,
-    /// What was cleared after the method's own work; None when no column had to be, and after an approximate method that
-    /// was not asked to clear any.
+    /// What was cleared after the method's own work; None when no column had to be, and after an
+    /// approximate method that was not asked to clear any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleared: Option<ClearedColumns>,
     /// What had been made ahead of time.
     pub precomputed: Vec<Precomputed>,
-    /// What this request cannot take out of the model. The method fills in what it left itself, and the engine adds what
-    /// follows from how the features were made.
+    /// What this request cannot take out of the model. The method fills in what it left itself, and
+    /// the engine adds what follows from how the features were made.
     pub not_covered: Vec<NotCovered>,
-    /// What is kept beside the model although no answer of it depends on it: on purpose, as the list of what must not come back, or
-    /// where no program reaches, as blocks beneath a file system.
+    /// What is kept beside the model although no answer of it depends on it: on purpose, as the
+    /// list of what must not come back, or where no program reaches, as blocks beneath a file
+    /// system.
     pub kept_beside: Vec<NotCovered>,
 }
 
 impl Evidence {
-    /// What may be claimed: what the method promises, but `exact` only with a bound that is a number and at most the
-    /// tolerance.
+    /// What may be claimed: what the method promises, but `exact` only with a bound that is a
+    /// number and at most the tolerance.
     pub fn claim(&self) -> Claim {
         match self.promise {
             Claim::Exact if !self.is_within_tolerance() => Claim::Approximate,

@@ -1,5 +1,5 @@
-//! What can go wrong between a table and its features. Messages name the line, the column and the fix, and never
-//! repeat the content of a row.
+//! What can go wrong between a table and its features. Messages name the line, the column and the
+//! fix, and never repeat the content of a row.
 
 use crate::hint::{Hint, Setting};
 

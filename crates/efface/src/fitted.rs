@@ -29,8 +29,8 @@ impl<M: Amend> Fitted<M> {
         }
     }
 
-    /// How many changed rows may wait before the curvature is brought up to date at once. Unless said, the model does so a little
-    /// with every request ([`Amend::settle_some`]).
+    /// How many changed rows may wait before the curvature is brought up to date at once. Unless
+    /// said, the model does so a little with every request ([`Amend::settle_some`]).
     pub fn settle_after(mut self, rows: usize) -> Self {
         self.settle_after = Some(rows.max(1));
         self
@@ -67,7 +67,8 @@ impl<M: Amend> Fitted<M> {
         let ids = request::check_corrected(&self.rows, &corrected, self.rows.width())?;
         request::check_outputs(corrected.outputs(), self.rows.outputs())?;
         let outcome = self.model.amend(&self.rows, &corrected)?;
-        // The checks above are those of both calls, so that the rows cannot go without their successors coming.
+        // The checks above are those of both calls, so that the rows cannot go without their
+        // successors coming.
         self.rows.remove(&ids)?;
         self.rows.append(&corrected)?;
         Ok(self.accept(outcome))
@@ -78,8 +79,9 @@ impl<M: Amend> Fitted<M> {
         self.model.settle()
     }
 
-    /// Takes over a new model, and brings its curvature up to date where enough rows wait. A fold that fails leaves them
-    /// waiting: the request is done, and must not be reported as failed. Who asks for the fold itself is told.
+    /// Takes over a new model, and brings its curvature up to date where enough rows wait. A fold
+    /// that fails leaves them waiting: the request is done, and must not be reported as failed. Who
+    /// asks for the fold itself is told.
     fn accept(&mut self, outcome: Outcome<M>) -> Evidence {
         let Outcome {
             model,

@@ -1,4 +1,5 @@
-//! Who multiplies blocks of rows with themselves where the processor does not: a graphics card, say.
+//! Who multiplies blocks of rows with themselves where the processor does not: a graphics card,
+//! say.
 //!
 //! This crate touches no device. Whoever has one hands in a [`GramEngine`] with the rows
 //! ([`Rows::multiplied_by`](crate::Rows::multiplied_by)), and the fits that need XᵀX ask it.
@@ -9,14 +10,15 @@ use crate::error::Result;
 
 /// Something that multiplies blocks of rows with themselves.
 pub trait GramEngine: Debug + Send + Sync {
-    /// Begins a sum of XᵀX over rows of this many numbers. None where it cannot be held there: then the processor does the work,
-    /// and whoever handed the engine in can ask it why.
+    /// Begins a sum of XᵀX over rows of this many numbers. None where it cannot be held there: then
+    /// the processor does the work, and whoever handed the engine in can ask it why.
     ///
     /// # Errors
     /// The device fails.
     fn begin(&self, width: usize) -> Result<Option<Box<dyn GramSum>>>;
 
-    /// Replaces the lower triangle of a symmetric matrix, given by its columns, by that of its Cholesky factor.
+    /// Replaces the lower triangle of a symmetric matrix, given by its columns, by that of its
+    /// Cholesky factor.
     ///
     /// # Errors
     /// The device fails.
@@ -39,8 +41,8 @@ pub trait GramSum: Send {
     /// How many rows a block has, at most.
     fn block(&self) -> usize;
 
-    /// Where the next block is to be written, row after row. It is to be written and not read: it may be memory that is slow to
-    /// read. It holds what it held before.
+    /// Where the next block is to be written, row after row. It is to be written and not read: it
+    /// may be memory that is slow to read. It holds what it held before.
     ///
     /// # Errors
     /// The device fails.
@@ -64,7 +66,7 @@ pub trait GramSum: Send {
 pub struct SummedGram {
     /// Column after column; the lower triangle counts.
     pub values: Vec<f64>,
-    /// The most roundings that an entry has seen: as many as there are rows in a product, and one for every sum that the product went
-    /// into.
+    /// The most roundings that an entry has seen: as many as there are rows in a product, and one
+    /// for every sum that the product went into.
     pub terms: usize,
 }

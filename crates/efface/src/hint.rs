@@ -1,6 +1,7 @@
-//! What to do about an error. A hint often names settings, and every door to efface has names of its own for them: the
-//! command has flags, Python has arguments, Rust has fields. A hint therefore holds the settings as values, and the door
-//! puts its own words in their places ([`Hint::worded`]).
+//! What to do about an error. A hint often names settings, and every door to efface has names of
+//! its own for them: the command has flags, Python has arguments, Rust has fields. A hint therefore
+//! holds the settings as values, and the door puts its own words in their places
+//! ([`Hint::worded`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -152,8 +153,8 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// A sentence in which `{}` stands for every setting that is then named with [`name`](Self::name) or
-    /// [`set`](Self::set), in this order.
+    /// A sentence in which `{}` stands for every setting that is then named with
+    /// [`name`](Self::name) or [`set`](Self::set), in this order.
     pub fn new(text: &'static str) -> Self {
         Self {
             text: text.into(),
@@ -175,7 +176,8 @@ impl Hint {
         self
     }
 
-    /// The sentence in the words of the caller, who turns a setting and the value that it should have into a text.
+    /// The sentence in the words of the caller, who turns a setting and the value that it should
+    /// have into a text.
     pub fn worded(&self, word: impl Fn(Setting, Option<&str>) -> String) -> String {
         if self.settings.is_empty() {
             // Nothing is looked for in a sentence without settings: it may hold braces of its own.

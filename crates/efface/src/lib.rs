@@ -1,7 +1,8 @@
 //! Models that can forget.
 //!
-//! Fit a model; later name the rows that must go; get back a model equal to one that never saw them, in a time that does
-//! not depend on how many rows there were, with the evidence of how equal it is.
+//! Fit a model; later name the rows that must go; get back a model equal to one that never saw
+//! them, in a time that does not depend on how many rows there were, with the evidence of how equal
+//! it is.
 //!
 //! ```
 //! use efface::methods::Exact;
@@ -18,14 +19,14 @@
 //! # Ok::<(), efface::Error>(())
 //! ```
 //!
-//! The flow, and the rooms along it: [`features`] turns tables into numbers; [`rows`] holds them under stable ids;
-//! [`models`] are fitted from them and keep the curvature that forgetting needs; [`methods`] take rows out, each with its
-//! claim and its cost, and return the new model beside its [`Evidence`]; [`eval`] measures whether they did, [`scores`] how good a
-//! model is; [`synthetic`] makes
-//! the data of the papers. Every contract is on one page, [`traits`].
+//! The flow, and the rooms along it: [`features`] turns tables into numbers; [`rows`] holds them
+//! under stable ids; [`models`] are fitted from them and keep the curvature that forgetting needs;
+//! [`methods`] take rows out, each with its claim and its cost, and return the new model beside its
+//! [`Evidence`]; [`eval`] measures whether they did, [`scores`] how good a model is; [`synthetic`]
+//! makes the data of the papers. Every contract is on one page, [`traits`].
 //!
-//! This crate is pure: no files, no clock, no printing, no globals. Storing models, serving them and signing receipts
-//! is the work of other crates.
+//! This crate is pure: no files, no clock, no printing, no globals. Storing models, serving them
+//! and signing receipts is the work of other crates.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! What a request could not take out of a model. Every kind has a code that stays the same from version to version, for
-//! programs, and a sentence, for people. Nothing compares sentences.
+//! What a request could not take out of a model. Every kind has a code that stays the same from
+//! version to version, for programs, and a sentence, for people. Nothing compares sentences.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One thing that a request could not take out of a model, or out of the file that keeps it.
 ///
-/// As JSON it has its `code`, the numbers and names that belong to it, and the sentence as `detail`.
+/// As JSON it has its `code`, the numbers and names that belong to it, and the sentence as
+/// `detail`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case", remote = "Self")]
 #[non_exhaustive]
@@ -122,8 +123,9 @@ impl NotCovered {
         ]
     }
 
-    /// Whether an answer of the model may still depend on rows that are gone because of it. The others are kept in the file on
-    /// purpose, or lie where no program reaches, and no answer reads them.
+    /// Whether an answer of the model may still depend on rows that are gone because of it. The
+    /// others are kept in the file on purpose, or lie where no program reaches, and no answer reads
+    /// them.
     pub fn reaches_answers(&self) -> bool {
         !matches!(
             self,

@@ -1,9 +1,10 @@
-//! The one source of reproducible random numbers. Everything that the project draws follows from a seed and from what it is
-//! drawn for, so that a fit, a study or a test can be repeated bit by bit. Nothing here is secret: keys and salts come from
-//! the operating system, in the engine.
+//! The one source of reproducible random numbers. Everything that the project draws follows from a
+//! seed and from what it is drawn for, so that a fit, a study or a test can be repeated bit by bit.
+//! Nothing here is secret: keys and salts come from the operating system, in the engine.
 //!
-//! - [`random_word`] and [`random_uniform`] hash a seed, a purpose and two numbers. They are never the next of a stream: a row
-//!   draws the same numbers whichever other rows are there, so that a forget and a retraining with one seed can be compared.
+//! - [`random_word`] and [`random_uniform`] hash a seed, a purpose and two numbers. They are never
+//!   the next of a stream: a row draws the same numbers whichever other rows are there, so that a
+//!   forget and a retraining with one seed can be compared.
 //! - [`seeded`] and [`seeded_stream`] are generators for long runs of numbers.
 
 use rand::SeedableRng;
@@ -50,7 +51,8 @@ pub fn random_uniform(seed: u64, purpose: DrawPurpose, a: u64, b: u64) -> f64 {
     ((random_word(seed, purpose, a, b) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
-/// The seed of one part of a training: `number` is its epoch or step, `part` tells the draws of one step apart.
+/// The seed of one part of a training: `number` is its epoch or step, `part` tells the draws of one
+/// step apart.
 pub fn training_seed(seed: u64, number: u64, part: u64) -> u64 {
     scrambled(
         seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -77,8 +79,8 @@ pub fn seeded_stream(seed: u64, stream: u64) -> SeededRng {
     generator
 }
 
-/// The generator of noise that hides rows. It keeps all twenty rounds, because a certificate rests on nobody being able to
-/// predict the noise without the seed.
+/// The generator of noise that hides rows. It keeps all twenty rounds, because a certificate rests
+/// on nobody being able to predict the noise without the seed.
 pub(crate) fn noise_stream(seed: u64, stream: u64) -> ChaCha20Rng {
     let mut generator = ChaCha20Rng::seed_from_u64(seed);
     generator.set_stream(stream);
@@ -93,7 +95,8 @@ mod tests {
 
     #[test]
     fn numbers_follow_from_seed_purpose_and_index_alone() {
-        // Models in files rest on these values: a row keeps its shard, its slice and its leaf for life.
+        // Models in files rest on these values: a row keeps its shard, its slice and its leaf for
+        // life.
         assert_eq!(
             random_word(7, DrawPurpose::Shard, 3, 0),
             0x9bf6_73a6_09cb_8187

@@ -1,9 +1,11 @@
-//! A model as plain data: a head, which holds everything small, and arrays under names. This is the one form in which models
-//! are stored, whatever the file around them is: the engine keeps each array apart, so that scores need not read the large
-//! ones, and networks and Python write them as tensors. A state is read without any row.
+//! A model as plain data: a head, which holds everything small, and arrays under names. This is the
+//! one form in which models are stored, whatever the file around them is: the engine keeps each
+//! array apart, so that scores need not read the large ones, and networks and Python write them as
+//! tensors. A state is read without any row.
 //!
-//! The head is CBOR, which describes itself and keeps every number to the last bit. Reading checks everything: lengths are
-//! believed only as far as there are bytes, and a model that does not fit together is refused.
+//! The head is CBOR, which describes itself and keeps every number to the last bit. Reading checks
+//! everything: lengths are believed only as far as there are bytes, and a model that does not fit
+//! together is refused.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,8 +32,8 @@ const WORKING_ARRAYS: [&str; 11] = [
     "gram",
 ];
 
-/// Arrays that were read off the rows of a fit and stay when rows leave: the units of the columns, and the weights with which a
-/// softmax holds the sum over its classes.
+/// Arrays that were read off the rows of a fit and stay when rows leave: the units of the columns,
+/// and the weights with which a softmax holds the sum over its classes.
 pub const UNIT_ARRAYS: [&str; 2] = ["inverse_scale", "gauge"];
 
 /// One array of a model.
@@ -92,12 +94,13 @@ impl ModelState {
         WORKING_ARRAYS.contains(&name)
     }
 
-    /// What the model computes with that was read off its rows, and that no answer depends on: units of columns, and the weights with
-    /// which a softmax holds the sum over its classes.
+    /// What the model computes with that was read off its rows, and that no answer depends on:
+    /// units of columns, and the weights with which a softmax holds the sum over its classes.
     pub fn read_off_rows(&self) -> Vec<NotCovered> {
         let array = |name| self.numbers(name).map(Vec::as_slice).unwrap_or_default();
         let [units, gauge] = UNIT_ARRAYS.map(array);
-        // Units come with an origin, and there are none where columns are taken as given; a gauge of 1 says nothing of the rows.
+        // Units come with an origin, and there are none where columns are taken as given; a gauge
+        // of 1 says nothing of the rows.
         let has_units = !units.is_empty();
         let has_gauge = gauge.iter().any(|value| *value != 1.0);
         let found = [
@@ -151,7 +154,8 @@ impl ModelState {
     }
 }
 
-/// Bytes as one string of bytes. As a list of numbers, which is what serde makes of them, they would take up to twice the room.
+/// Bytes as one string of bytes. As a list of numbers, which is what serde makes of them, they
+/// would take up to twice the room.
 pub(crate) mod plain_bytes {
     use std::fmt;
 
@@ -234,7 +238,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_in_little_memory() {
-        // An array that claims 2⁶² entries and has none; one that is too deep; one with something behind it.
+        // An array that claims 2⁶² entries and has none; one that is too deep; one with something
+        // behind it.
         let long = [0x9b, 0x40, 0, 0, 0, 0, 0, 0, 0];
         assert!(read_document::<Vec<f64>>(&long).is_err());
         assert!(read_document::<serde_json::Value>(&[0x81; 100_000]).is_err());

@@ -14,19 +14,21 @@ pub trait Fit {
     /// Learns from all rows, from scratch.
     fn fit(&self, rows: &Rows) -> Result<Self::Model>;
 
-    /// Learns from all rows, starting from a model of some of them. The result is what [`fit`](Self::fit) would give, to the
-    /// accuracy of the training; a recipe that cannot profit from a start ignores it.
+    /// Learns from all rows, starting from a model of some of them. The result is what
+    /// [`fit`](Self::fit) would give, to the accuracy of the training; a recipe that cannot profit
+    /// from a start ignores it.
     fn resume(&self, _start: &Self::Model, rows: &Rows) -> Result<Self::Model> {
         self.fit(rows)
     }
 
-    /// Learns from all rows of a store, from scratch. A recipe that reads rows by passes takes a store
-    /// [beyond memory](RowStore::is_beyond_memory); others refuse it.
+    /// Learns from all rows of a store, from scratch. A recipe that reads rows by passes takes a
+    /// store [beyond memory](RowStore::is_beyond_memory); others refuse it.
     fn fit_store(&self, rows: &dyn RowStore) -> Result<Self::Model> {
         self.fit(&*rows.all()?)
     }
 
-    /// The memory that a model holds, for the evidence of those who keep many; 0 where a recipe cannot tell.
+    /// The memory that a model holds, for the evidence of those who keep many; 0 where a recipe
+    /// cannot tell.
     fn bytes(&self, _model: &Self::Model) -> usize {
         0
     }
@@ -40,9 +42,10 @@ pub trait Predict {
 
 /// A way to take rows out of a fitted model.
 ///
-/// Every implementation passes the suite in [`methods::contract`](crate::methods::contract): it borrows and returns a
-/// new value, so that a failure leaves the old model as it was; an empty request changes nothing; an unknown or
-/// repeated id is an error that names it; forgetting every row is an error; and what it claims is true.
+/// Every implementation passes the suite in [`methods::contract`](crate::methods::contract): it
+/// borrows and returns a new value, so that a failure leaves the old model as it was; an empty
+/// request changes nothing; an unknown or repeated id is an error that names it; forgetting every
+/// row is an error; and what it claims is true.
 pub trait Forget<M>: Send + Sync {
     /// Its name in commands and evidence.
     fn name(&self) -> &'static str;
@@ -65,8 +68,8 @@ pub trait Amend: Sized {
     /// Folds waiting changes into the curvature, so that nothing of a forgotten row is left in it.
     fn settle(&mut self) -> Result<Settled>;
 
-    /// Does the share of settling that is due after a request. A model that can fold its changes little by little does so, and says
-    /// so when it is done; others settle once enough rows wait.
+    /// Does the share of settling that is due after a request. A model that can fold its changes
+    /// little by little does so, and says so when it is done; others settle once enough rows wait.
     fn settle_some(&mut self) -> Result<Settled> {
         if self.waiting() >= self.most_waiting() {
             self.settle()

@@ -1,5 +1,5 @@
-//! The reported bound against the exact answer: sums and solution in double-double arithmetic (about 31 digits), so that
-//! the oracle's own rounding is out of the picture.
+//! The reported bound against the exact answer: sums and solution in double-double arithmetic
+//! (about 31 digits), so that the oracle's own rounding is out of the picture.
 
 #![allow(
     clippy::unwrap_used,
@@ -114,7 +114,8 @@ fn no_method_exceeds_its_bound() {
                     {
                         continue;
                     }
-                    // Leverage 1 up to rounding is not for the approximate methods, and they say so.
+                    // Leverage 1 up to rounding is not for the approximate methods, and they say
+                    // so.
                     let Ok(outcome) = method.forget(&model, &rows, &gone) else {
                         assert!(
                             kind == "row" && method.name() != "exact",
@@ -162,7 +163,8 @@ fn a_life_of_odd_rows_stays_within_its_bound() {
     }
 }
 
-/// Rows leave, join and change while folds are under way: enough for several of them, each over many requests.
+/// Rows leave, join and change while folds are under way: enough for several of them, each over
+/// many requests.
 #[test]
 fn a_life_of_many_folds_stays_within_its_bound() {
     for kind in KINDS {
@@ -254,8 +256,9 @@ fn a_dead_column_leaves_a_bound_that_says_something() {
     }
 }
 
-/// A model whose sums still hold rows that its parameters no longer do, as a file has it until the rows are overwritten:
-/// the same is known of the parameters as when the change was made, and it holds.
+/// A model whose sums still hold rows that its parameters no longer do, as a file has it until the
+/// rows are overwritten: the same is known of the parameters as when the change was made, and it
+/// holds.
 #[test]
 fn a_model_stored_before_its_sums_followed_tells_the_bound_that_was_reported() {
     for kind in KINDS {
@@ -288,7 +291,8 @@ fn a_model_stored_before_its_sums_followed_tells_the_bound_that_was_reported() {
                 "{kind} {seed}: {far:e} is beyond {:e}",
                 evidence.bound
             );
-            // Where the sums were factored anew on the way, a file is written whole and no rows wait in it.
+            // Where the sums were factored anew on the way, a file is written whole and no rows
+            // wait in it.
             let tolerance = recipe.tolerance.max(2.0 * reported);
             assert!(
                 !followed || evidence.relative_bound <= tolerance,

@@ -1,4 +1,5 @@
-//! Certified methods: the account is never less than the truth, the budget is never passed, and the noise is there.
+//! Certified methods: the account is never less than the truth, the budget is never passed, and the
+//! noise is there.
 
 #![allow(
     clippy::unwrap_used,
@@ -63,7 +64,8 @@ fn reload(model: &LogisticModel, _: &dyn RowStore) -> efface::Result<LogisticMod
     LogisticModel::from_state(model.to_state()?)
 }
 
-/// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm of at most 1.
+/// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm
+/// of at most 1.
 fn gradient(theta: &[f64], rows: &Rows, lambda: f64, intercept: bool) -> Vec<f64> {
     let d = theta.len() - 1;
     let mut sum: Vec<f64> = theta.iter().map(|t| lambda * t).collect();
@@ -83,8 +85,8 @@ fn gradient(theta: &[f64], rows: &Rows, lambda: f64, intercept: bool) -> Vec<f64
     sum
 }
 
-/// A thousand deletions, one after the other in chains of models: the account covers the true residual each time, and the
-/// budget covers the account.
+/// A thousand deletions, one after the other in chains of models: the account covers the true
+/// residual each time, and the budget covers the account.
 #[test]
 fn the_account_covers_the_true_residual() {
     let mut checked = 0;
@@ -246,7 +248,8 @@ fn descent_ends_within_its_distance_and_publishes_behind_noise() {
     // σ of the Gaussian mechanism for a sensitivity of 2Δ, from ρ-zCDP: ε = ρ + 2√(ρ ln 1/δ).
     let rho = (2.0 * certificate.budget).powi(2) / (2.0 * certificate.noise.powi(2));
     assert!((rho + 2.0 * (rho * (1e5f64).ln()).sqrt() - 1.0).abs() < 1e-9);
-    // Published parameters are those of the optimum, give or take the noise; each release has its own.
+    // Published parameters are those of the optimum, give or take the noise; each release has its
+    // own.
     let retained = everyone.filter(|id| !gone.contains(&id));
     let plain = optimum(&retained, 2.0, true, &[0.0; 5]);
     let away: Vec<f64> = parameters(&outcome.model)
@@ -254,7 +257,8 @@ fn descent_ends_within_its_distance_and_publishes_behind_noise() {
         .zip(&plain)
         .map(|(a, b)| a - b)
         .collect();
-    // What is published lies further off than the state behind it, by the noise; the bound must not tell how far.
+    // What is published lies further off than the state behind it, by the noise; the bound must not
+    // tell how far.
     assert!(norm(&away) > 0.1 * certificate.noise && norm(&away) < 10.0 * certificate.noise);
     assert!(outcome.evidence.bound <= certificate.budget);
     let next = DescentToDelete::of(&outcome.model)

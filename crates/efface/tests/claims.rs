@@ -1,5 +1,5 @@
-//! What is claimed is true: on seeded problems of every kind no bound is exceeded, and bounds say something. The long version
-//! is `cargo xtask claims`.
+//! What is claimed is true: on seeded problems of every kind no bound is exceeded, and bounds say
+//! something. The long version is `cargo xtask claims`.
 
 #![allow(
     clippy::unwrap_used,

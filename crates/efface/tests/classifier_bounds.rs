@@ -1,4 +1,5 @@
-//! Bounds of classifiers that are worth something: after one Newton step, with many classes, with rare ones.
+//! Bounds of classifiers that are worth something: after one Newton step, with many classes, with
+//! rare ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +45,8 @@ fn distance(a: &LogisticModel, b: &LogisticModel) -> f64 {
         .sqrt()
 }
 
-/// Few rows, classes that are nearly separated, small penalties: the worst that a single step can meet.
+/// Few rows, classes that are nearly separated, small penalties: the worst that a single step can
+/// meet.
 fn small(seed: u64, classes: usize) -> Rows {
     let mut numbers = Numbers(seed * 131 + classes as u64);
     let d = 2 + numbers.below(12);
@@ -118,7 +120,8 @@ fn one_newton_step_has_a_finite_bound_that_holds() {
     assert!(measured > 0 && measured < 80, "{measured}");
 }
 
-/// Sparse rows of many classes, the last of which have two rows each: the intercepts of those are held by next to nothing.
+/// Sparse rows of many classes, the last of which have two rows each: the intercepts of those are
+/// held by next to nothing.
 fn text(classes: usize) -> Rows {
     let mut numbers = Numbers(classes as u64);
     let words = 220;
@@ -259,8 +262,9 @@ fn a_remembered_run_of_gradient_descent_serves_later_requests() {
     );
 }
 
-/// Many requests after each other, most of which read no row but their own: what is carried from one to the next has to hold
-/// for all of them. Some rows pull hard, so that scores move and the kept Hessian grows old.
+/// Many requests after each other, most of which read no row but their own: what is carried from
+/// one to the next has to hold for all of them. Some rows pull hard, so that scores move and the
+/// kept Hessian grows old.
 #[test]
 fn bounds_hold_along_a_chain_of_requests() {
     for (classes, lambda) in [(2, 1.0), (2, 0.01), (4, 1.0), (4, 0.05)] {
@@ -301,8 +305,8 @@ fn bounds_hold_along_a_chain_of_requests() {
     }
 }
 
-/// From 512 parameters on a softmax solves by an inverse in single precision, which its bounds have to know of; rows are weighed
-/// where the Hessian was made, also after folds.
+/// From 512 parameters on a softmax solves by an inverse in single precision, which its bounds have
+/// to know of; rows are weighed where the Hessian was made, also after folds.
 #[test]
 fn bounds_hold_where_the_inverse_is_kept_in_single_precision() {
     for lambda in [1.0, 0.01] {

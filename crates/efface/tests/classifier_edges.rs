@@ -1,5 +1,5 @@
-//! Classifiers on data that is legitimate and unkind: small penalties, large units, sorted rows, odd weights, planes that
-//! separate.
+//! Classifiers on data that is legitimate and unkind: small penalties, large units, sorted rows,
+//! odd weights, planes that separate.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
         .sqrt()
 }
 
-/// Along the sum of its classes only the penalty holds a softmax; in units of 1e5 a small one is not felt.
+/// Along the sum of its classes only the penalty holds a softmax; in units of 1e5 a small one is
+/// not felt.
 #[test]
 fn a_softmax_with_a_small_penalty_and_large_units_is_determined() {
     let mut numbers = Numbers(3);
@@ -166,7 +167,8 @@ fn near_separation_without_a_penalty_is_said() {
     }
 }
 
-/// What an approximate step leaves of the gradient is a multiple of the row; neither the settled model nor its state keeps it.
+/// What an approximate step leaves of the gradient is a multiple of the row; neither the settled
+/// model nor its state keeps it.
 #[test]
 fn no_direction_of_a_forgotten_row_is_written_down() {
     let mut numbers = Numbers(8);
@@ -241,7 +243,8 @@ fn a_large_epsilon_buys_no_more_than_it_proves() {
     }
 }
 
-/// Each set of rows has noise of its own, whichever method trains on it; and no report tells the size of the noise.
+/// Each set of rows has noise of its own, whichever method trains on it; and no report tells the
+/// size of the noise.
 #[test]
 fn noise_is_not_used_twice_for_different_rows() {
     let x: Vec<f64> = (0..90).map(|i| (i as f64 * 1.3).cos() * 0.4).collect();
@@ -285,7 +288,8 @@ fn noise_is_not_used_twice_for_different_rows() {
     assert!((descended.evidence.bound - size).abs() > 0.1 * size);
 }
 
-/// The distance at the end is what is certified: where descent would take too long, training goes there.
+/// The distance at the end is what is certified: where descent would take too long, training goes
+/// there.
 #[test]
 fn a_badly_conditioned_descent_ends() {
     let x: Vec<f64> = (0..4000).map(|i| (i as f64 * 0.37).sin() * 0.7).collect();
@@ -306,7 +310,8 @@ fn a_badly_conditioned_descent_ends() {
     assert!(certificate.used <= certificate.budget && outcome.evidence.iterations < 1000);
 }
 
-/// Rows that come in far from all others, and rows that leave a plain model: where a warm start fails a cold one does not.
+/// Rows that come in far from all others, and rows that leave a plain model: where a warm start
+/// fails a cold one does not.
 #[test]
 fn what_can_be_fitted_can_be_learned() {
     let mut numbers = Numbers(21);

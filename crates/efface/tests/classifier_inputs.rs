@@ -1,6 +1,7 @@
-//! Classifiers on rows that no one would choose: sizes from 1e-300 to 1e300, constant columns, columns that are multiples of each
-//! other, denormal numbers. An answer is near the optimum of the retained rows, or its bound says how far it may be; an error
-//! never advises a penalty that is there.
+//! Classifiers on rows that no one would choose: sizes from 1e-300 to 1e300, constant columns,
+//! columns that are multiples of each other, denormal numbers. An answer is near the optimum of the
+//! retained rows, or its bound says how far it may be; an error never advises a penalty that is
+//! there.
 
 #![allow(
     clippy::unwrap_used,
@@ -82,7 +83,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
         .sqrt()
 }
 
-/// Fits and forgets row 7 and one other by every method, and holds every answer to its bound. How many answers there were.
+/// Fits and forgets row 7 and one other by every method, and holds every answer to its bound. How
+/// many answers there were.
 fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
     let mut answers = 0;
     for (classes, lambda) in [(2, 1.0), (3, 1.0), (2, 1e-3), (3, 1e-3)] {

@@ -18,7 +18,8 @@ fn covered(found: &[Attack], truth: f64) -> f64 {
     count as f64 / found.len() as f64
 }
 
-/// Over 250 audits the share of intervals of 95 % that cover has a standard error of 1.4 %; three of them are allowed either way.
+/// Over 250 audits the share of intervals of 95 % that cover has a standard error of 1.4 %; three
+/// of them are allowed either way.
 #[test]
 fn a_coin_is_covered_as_often_as_the_intervals_say() {
     for rows in [5, 20] {

@@ -1,5 +1,6 @@
-//! Columns that no retained row has: approximate methods leave there what their formulas leave, the others end at 0 and say
-//! what stood there before. The formulas are written out here in plain dense arithmetic, in the caller's coordinates.
+//! Columns that no retained row has: approximate methods leave there what their formulas leave, the
+//! others end at 0 and say what stood there before. The formulas are written out here in plain
+//! dense arithmetic, in the caller's coordinates.
 
 #![allow(
     clippy::unwrap_used,
@@ -116,8 +117,8 @@ fn sums(rows: &Rows, theta: &Mat<f64>, counts: impl Fn(RowId) -> bool) -> (Mat<f
     (gradient, hessian)
 }
 
-/// θ − (Σ ∇²ℓ + λI)⁻¹ ∇L^{\D}, the Hessian over all rows for the influence function and over the retained ones for a Newton
-/// step. ∇L^{\D} = −Σ_D ∇ℓ, because the gradient over all rows vanished.
+/// θ − (Σ ∇²ℓ + λI)⁻¹ ∇L^{\D}, the Hessian over all rows for the influence function and over the
+/// retained ones for a Newton step. ∇L^{\D} = −Σ_D ∇ℓ, because the gradient over all rows vanished.
 fn step(rows: &Rows, gone: &[RowId], theta: &Mat<f64>, all: bool) -> Mat<f64> {
     let (removed, _) = sums(rows, theta, |id| gone.contains(&id));
     let (_, mut hessian) = sums(rows, theta, |id| all || !gone.contains(&id));
@@ -281,12 +282,14 @@ fn methods_that_reach_the_optimum_end_at_zero_and_say_what_stood_there() {
             assert!(before < 1e-6, "{}: {before:.2e}", method.name());
             seen = seen.max(before);
         }
-        // What the algebra leaves is rounding, or what training left to its tolerance: small, but not 0.
+        // What the algebra leaves is rounding, or what training left to its tolerance: small, but
+        // not 0.
         assert!(seen > 0.0, "{classes} classes, curvature {curvature}");
     }
 }
 
-/// A column that an approximate method left weights in may come back with a new row: from then on it counts again.
+/// A column that an approximate method left weights in may come back with a new row: from then on
+/// it counts again.
 #[test]
 fn a_dead_column_comes_back_to_life() {
     use efface::Amend;
@@ -311,7 +314,8 @@ fn a_dead_column_comes_back_to_life() {
             away <= evidence.bound + 1e-9 && away < 1e-5,
             "curvature {curvature}: {away:.2e}"
         );
-        // Another approximate request does not take what the first one left, and its bound still has it in it.
+        // Another approximate request does not take what the first one left, and its bound still
+        // has it in it.
         let held = planted(&after);
         let next = Influence.forget(&after, &rest, &[RowId(20)]).unwrap();
         let truth = fit(&rest.filter(|id| id != RowId(20)), curvature);

@@ -1,4 +1,5 @@
-//! The measures of `efface::eval` against numbers from elsewhere, and what they must say of methods whose truth is known.
+//! The measures of `efface::eval` against numbers from elsewhere, and what they must say of methods
+//! whose truth is known.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -60,7 +61,8 @@ fn draws(n: usize, mut state: u64) -> Vec<f64> {
         .collect()
 }
 
-/// scikit-learn 1.9.1: roc_auc_score, and the largest tpr of roc_curve(drop_intermediate=False) where fpr ≤ 0.01 and ≤ 0.001.
+/// scikit-learn 1.9.1: roc_auc_score, and the largest tpr of roc_curve(drop_intermediate=False)
+/// where fpr ≤ 0.01 and ≤ 0.001.
 #[test]
 fn auc_and_true_positive_rates_are_those_of_scikit_learn() {
     let settings = Bootstrap {
@@ -235,7 +237,8 @@ fn utility_is_what_the_scores_say() {
     assert!(found.log_loss.unwrap() > 0.0 && found.rmse.is_none());
 }
 
-/// An attacker can only guess about a model that has truly forgotten: `exact` and retraining have the same AUC, and it is 0.5.
+/// An attacker can only guess about a model that has truly forgotten: `exact` and retraining have
+/// the same AUC, and it is 0.5.
 #[test]
 fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     let rows = regression(240, 40, 5);
@@ -297,15 +300,16 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
         0.0,
         "a model against itself"
     );
-    // The projection residual update gives the retrained scores on the very rows that it forgets, and there alone: attackers who
-    // look at these rows are blind to what it leaves elsewhere.
+    // The projection residual update gives the retrained scores on the very rows that it forgets,
+    // and there alone: attackers who look at these rows are blind to what it leaves elsewhere.
     assert!(of("projection_residual").paired_klom.forgotten.worst < 1e-6);
     assert!(
         of("projection_residual").paired_klom.retained.p95
             > 1e3 * of("exact").paired_klom.retained.p95
     );
     assert!(of("before").paired_klom.forgotten.mean > of("influence").paired_klom.forgotten.mean);
-    // Against other models than its own, retraining stands at the floor of 2/m for m = 32 margins a side, and exact with it.
+    // Against other models than its own, retraining stands at the floor of 2/m for m = 32 margins a
+    // side, and exact with it.
     let unpaired = |state: &str| of(state).unpaired_klom;
     assert!(
         (0.5..2.0).contains(&(unpaired("retrain").forgotten.mean / (2.0 / 32.0))),
@@ -324,8 +328,8 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     );
 }
 
-/// The coin comes out at 0.5 on the mean over many draws: cross-fitting is not biased, and intervals hold 0.5 as often as they
-/// say, within three standard errors.
+/// The coin comes out at 0.5 on the mean over many draws: cross-fitting is not biased, and
+/// intervals hold 0.5 as often as they say, within three standard errors.
 #[test]
 fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
     let rows = regression(80, 6, 11);
@@ -368,7 +372,8 @@ fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
         .iter()
         .filter(|attack| attack.auc_interval.covers(0.5))
         .count();
-    // Of 95 % intervals fewer than 52 of 60 cover once in several hundred times. `benches/coverage` looks more closely.
+    // Of 95 % intervals fewer than 52 of 60 cover once in several hundred times. `benches/coverage`
+    // looks more closely.
     assert!(covered >= 52, "{covered} of {draws}");
 }
 

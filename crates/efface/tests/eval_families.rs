@@ -225,7 +225,8 @@ fn centres_are_matched_before_they_are_compared() {
     assert_eq!((near.l2, near.agreement), (Some(0.0), Some(1.0)));
 }
 
-/// Votes: the margin is the lead of the own class among the shards, the loss the share that votes otherwise.
+/// Votes: the margin is the lead of the own class among the shards, the loss the share that votes
+/// otherwise.
 #[test]
 fn shards_are_judged_by_their_votes_or_by_their_mean_scores() {
     let rows = classes(90, 3, 1);

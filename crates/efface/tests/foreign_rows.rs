@@ -1,4 +1,5 @@
-//! Rows that are not those that the model was fitted on: a damaged file can hand them over. Whatever comes of it, it ends.
+//! Rows that are not those that the model was fitted on: a damaged file can hand them over.
+//! Whatever comes of it, it ends.
 #![allow(clippy::unwrap_used)]
 
 use efface::methods::{Auto, WarmStart};

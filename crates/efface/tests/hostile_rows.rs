@@ -1,5 +1,5 @@
-//! Rows that were seen to make `exact` wrong, or to be refused for a penalty that was there. The answer is exact, or the
-//! bound says that it is not.
+//! Rows that were seen to make `exact` wrong, or to be refused for a penalty that was there. The
+//! answer is exact, or the bound says that it is not.
 
 #![allow(
     clippy::unwrap_used,
@@ -188,7 +188,8 @@ fn correlated_columns_have_a_bound_that_says_something() {
 /// Changes features, three a row, and targets.
 type Spoil = dyn Fn(&mut Vec<f64>, &mut Vec<f64>);
 
-/// Whatever comes in: an exact answer, or a bound that says otherwise, or a refusal that does not ask for a penalty.
+/// Whatever comes in: an exact answer, or a bound that says otherwise, or a refusal that does not
+/// ask for a penalty.
 #[test]
 fn numbers_at_the_edges_are_met_honestly() {
     let kinds: [(&str, &Spoil); 8] = [
@@ -253,7 +254,8 @@ fn numbers_at_the_edges_are_met_honestly() {
     }
 }
 
-/// A number of threads may come from a file. The linear algebra makes a task for each, so that it must be bounded.
+/// A number of threads may come from a file. The linear algebra makes a task for each, so that it
+/// must be bounded.
 #[test]
 fn any_number_of_threads_ends() {
     let values: Vec<f64> = (0..600)

@@ -91,7 +91,8 @@ fn the_contract() {
     }
 }
 
-/// Forgets all but a few rows in batches, comparing with retraining after each; how often rows had to be read again.
+/// Forgets all but a few rows in batches, comparing with retraining after each; how often rows had
+/// to be read again.
 fn wear_down(recipe: &KMeans, rows: Rows, batch: usize, seed: u64) -> (usize, usize) {
     let mut order: Vec<RowId> = rows.ids().collect();
     order.sort_by_key(|id| {
@@ -169,8 +170,9 @@ fn most_deletions_from_many_rows_read_nothing_else() {
     );
 }
 
-/// Over seeds, the result of forgetting is distributed as that of a fit which never saw the row: seeds of one and of
-/// the other are different here, so that this says more than that they are coupled.
+/// Over seeds, the result of forgetting is distributed as that of a fit which never saw the row:
+/// seeds of one and of the other are different here, so that this says more than that they are
+/// coupled.
 #[test]
 fn the_distribution_is_that_of_a_fit_without_the_row() {
     let rows = groups(24, 2.5, 8);

@@ -471,8 +471,9 @@ fn an_injected_feature_is_forgotten_exactly() {
     }
 }
 
-/// θ + P(θ_N − θ), with θ_N from the weighted least squares of Izzo et al., appendix D, solved directly, and P the projection
-/// onto the removed rows; one of them is so far out that its weight is 0 in floating point.
+/// θ + P(θ_N − θ), with θ_N from the weighted least squares of Izzo et al., appendix D, solved
+/// directly, and P the projection onto the removed rows; one of them is so far out that its weight
+/// is 0 in floating point.
 #[test]
 fn projection_residual_is_the_projected_newton_step() {
     use faer::linalg::solvers::{Solve, Svd};
@@ -768,7 +769,8 @@ where
     contract::check(&methods::SisaForget, &case).unwrap();
 }
 
-/// What a check of a model against its rows rests on: the bound is small over its own rows, and not over others.
+/// What a check of a model against its rows rests on: the bound is small over its own rows, and not
+/// over others.
 #[test]
 fn a_measurement_tells_whether_rows_are_those_of_the_model() {
     let values: Vec<f64> = (0..120)

@@ -63,7 +63,8 @@ fn near(ours: &[f64], theirs: &[f64]) {
     }
 }
 
-/// scikit-learn 1.9.1, `MultinomialNB(alpha=0.5)` on rows 0 to 7, and without rows 1 and 4, with `sample_weight`.
+/// scikit-learn 1.9.1, `MultinomialNB(alpha=0.5)` on rows 0 to 7, and without rows 1 and 4, with
+/// `sample_weight`.
 #[test]
 fn multinomial_is_that_of_scikit_learn() {
     let probe: Features = Dense::new(vec![1., 2., 0., 0., 1., 4.], 3).unwrap().into();
@@ -274,7 +275,8 @@ fn bernoulli_is_that_of_scikit_learn() {
     );
 }
 
-/// scikit-learn 1.9.1, `GaussianNB(var_smoothing=1e-3)` on the same rows. The third feature is constant.
+/// scikit-learn 1.9.1, `GaussianNB(var_smoothing=1e-3)` on the same rows. The third feature is
+/// constant.
 #[test]
 fn gaussian_is_that_of_scikit_learn() {
     let probe: Features = Dense::new(vec![1000.2, 0.3, 3., 999.5, 2., 3.], 3)
@@ -507,13 +509,15 @@ fn all_keep_the_contract() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// One by one, until few are left: what loses no bit equals retraining to the bit, and no bound is exceeded.
+    /// One by one, until few are left: what loses no bit equals retraining to the bit, and no bound
+    /// is exceeded.
     #[test]
     fn long_runs_end_where_retraining_does(seed in any::<u64>(), batch in 1usize..9) {
         for kind in ["counts", "single", "double", "weighted"] {
             let rows = some(kind, 120, 4, 3, seed);
             let mut order: Vec<RowId> = rows.ids().collect();
-            // The first row weighs something and stays, lest rows that weigh nothing be all that is left.
+            // The first row weighs something and stays, lest rows that weigh nothing be all that is
+            // left.
             order.sort_by_key(|id| (id.0 == 500, id.0.wrapping_mul(seed | 1)));
             let mut fitted = Fitted::new(&GaussianNb::default(), rows).unwrap();
             let mut bound = 0.0;
@@ -587,7 +591,8 @@ fn a_class_without_rows_is_never_predicted() {
     assert_eq!(fitted.model().class_prior()[0], 0.0);
 }
 
-/// 0.1 squared needs 106 bits, so the sums of a constant 0.1 do lose some; its variance must not show it.
+/// 0.1 squared needs 106 bits, so the sums of a constant 0.1 do lose some; its variance must not
+/// show it.
 #[test]
 fn a_constant_feature_stays_constant() {
     let mut numbers = Numbers(3);

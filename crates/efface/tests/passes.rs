@@ -1,5 +1,5 @@
-//! Rows beyond memory: models that are fitted and changed by passes over a store that shows a block of rows at a time, beside the same models
-//! with all rows in memory.
+//! Rows beyond memory: models that are fitted and changed by passes over a store that shows a block
+//! of rows at a time, beside the same models with all rows in memory.
 #![allow(clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -121,7 +121,8 @@ fn labelled(count: usize, classes: usize, sparse: bool) -> Rows {
     rows.unwrap().weighted(weights).unwrap()
 }
 
-/// The distance of two models relative to the size of the second, and the sum of their relative bounds.
+/// The distance of two models relative to the size of the second, and the sum of their relative
+/// bounds.
 fn apart(found: &Model, truth: &Model) -> f64 {
     let [a, b] = [found, truth].map(|model| model.parameters().unwrap());
     let numbers = |named: efface::models::family::NamedParameters| -> Vec<f64> {
@@ -140,7 +141,8 @@ fn apart(found: &Model, truth: &Model) -> f64 {
     far / norm(&mut b.iter().copied())
 }
 
-/// That a model is as near to another as their bounds say, and that its own bound is within the tolerance.
+/// That a model is as near to another as their bounds say, and that its own bound is within the
+/// tolerance.
 fn near(name: &str, found: &Model, bound: &Evidence, truth: &Model) {
     let far = apart(found, truth);
     let allowed = bound.relative_bound + truth.evidence().relative_bound;
@@ -279,7 +281,8 @@ fn rows_that_join_and_rows_that_change_are_read_with_the_others() {
     }
 }
 
-/// Without a Hessian a classifier is trained and changed by conjugate gradients, whose products are passes.
+/// Without a Hessian a classifier is trained and changed by conjugate gradients, whose products are
+/// passes.
 #[test]
 fn classifiers_without_a_hessian_go_by_passes_too() {
     let rows = labelled(900, 4, true);
@@ -319,7 +322,8 @@ fn clusters_of_passes_are_those_of_memory_to_the_bit() {
         assert_eq!(recipe.fit_store(&store).unwrap(), whole);
         let recipe: Recipe = recipe.into();
         let model = recipe.fit_store(&store).unwrap();
-        // Whatever the rows are: one that a run started from, and many at once, lead through all passes again.
+        // Whatever the rows are: one that a run started from, and many at once, lead through all
+        // passes again.
         let many: Vec<RowId> = (0..3000).map(RowId).collect();
         for gone in [vec![RowId(4)], vec![RowId(17), RowId(9499)], many] {
             let truth = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();

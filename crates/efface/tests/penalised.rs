@@ -1,4 +1,5 @@
-//! Support vector machines and Poisson regression: what they forget, and what their bounds are worth.
+//! Support vector machines and Poisson regression: what they forget, and what their bounds are
+//! worth.
 
 #![allow(
     clippy::unwrap_used,
@@ -153,7 +154,8 @@ fn every_method_keeps_the_contract() {
     }
 }
 
-/// The bound of one Newton step holds, and is no mere formality: it is within a factor of the distance.
+/// The bound of one Newton step holds, and is no mere formality: it is within a factor of the
+/// distance.
 fn bound_holds<L: PenalisedLoss>(recipe: Penalised<L>, rows: &Rows) {
     let model = recipe.fit(rows).unwrap();
     let newton: Method = "newton".parse().unwrap();

@@ -1,4 +1,5 @@
-//! Relearning time on linear models: a model that forgot takes as long as a retrained one, a model that did not is there at once.
+//! Relearning time on linear models: a model that forgot takes as long as a retrained one, a model
+//! that did not is there at once.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -30,7 +31,8 @@ fn rows(n: usize, width: usize, classes: usize) -> Rows {
     Rows::new(Dense::new(problem.x, width).unwrap(), targets, outputs).unwrap()
 }
 
-/// Forgets the first ten rows by each method and measures how soon they are known again; `before` stands for no method.
+/// Forgets the first ten rows by each method and measures how soon they are known again; `before`
+/// stands for no method.
 fn measured(recipe: &Recipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning> {
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
     let before = recipe.fit(rows).unwrap();
@@ -56,7 +58,8 @@ fn measured(recipe: &Recipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning> {
 
 #[test]
 fn who_did_not_forget_relearns_faster_than_the_retrained_model() {
-    // One Newton step of a classifier overshoots a little here; the influence update of ridge stops short.
+    // One Newton step of a classifier overshoots a little here; the influence update of ridge stops
+    // short.
     for (recipe, classes, exact, partial, range) in [
         (
             Recipe::new(Ridge::new(0.1)),

@@ -201,7 +201,8 @@ fn leverage_near_one_is_exact_to_the_last_digits() {
     }
 }
 
-/// Too near leverage 1 for the closed form: the model factors its sums anew, by itself, and says so.
+/// Too near leverage 1 for the closed form: the model factors its sums anew, by itself, and says
+/// so.
 #[test]
 fn the_model_refactors_when_the_closed_form_cannot_do_it() {
     let mut x: Vec<f64> = (0..40).map(|i| ((i * 7) % 11) as f64 - 5.0).collect();
@@ -582,7 +583,8 @@ fn one_row(id: RowId, value: f64) -> Rows {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever is forgotten, learned, amended and settled, in whatever order, the model is that of the rows it holds.
+    /// Whatever is forgotten, learned, amended and settled, in whatever order, the model is that of
+    /// the rows it holds.
     #[test]
     fn any_life_equals_a_refit(acts in acts(), which in 0usize..3, lambda in prop_oneof![Just(1e-3), Just(2.0)]) {
         let recipe = Ridge::new(lambda).form(DENSE_FORMS[which]);
@@ -616,7 +618,8 @@ proptest! {
     }
 }
 
-/// Many rows of few words, some of which nobody else has: whichever way the products are made, it is retraining.
+/// Many rows of few words, some of which nobody else has: whichever way the products are made, it
+/// is retraining.
 #[test]
 fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
     let n = 300;
@@ -686,8 +689,8 @@ fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
     }
 }
 
-/// A model fitted on years keeps them as distances from a year of its own. A sparse row has none of that, and joins and leaves as
-/// the same row written out.
+/// A model fitted on years keeps them as distances from a year of its own. A sparse row has none of
+/// that, and joins and leaves as the same row written out.
 #[test]
 fn a_sparse_row_meets_a_model_of_shifted_columns() {
     let n = 60;
@@ -758,8 +761,8 @@ fn a_sparse_row_meets_a_model_of_shifted_columns() {
     }
 }
 
-/// A fit that read its rows to learn how good its sums are has learned it for later requests too: one that factors anew
-/// need not read them again.
+/// A fit that read its rows to learn how good its sums are has learned it for later requests too:
+/// one that factors anew need not read them again.
 #[test]
 fn a_request_that_factors_anew_knows_what_the_fit_measured() {
     let rows = alike_columns(3000, 40, 0.1);

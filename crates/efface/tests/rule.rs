@@ -1,5 +1,5 @@
-//! The rule of claims where it is hard to keep: `exact` is claimed with a bound that is at most the tolerance, and with
-//! nothing else. `any.rs` asks it of every method on every family.
+//! The rule of claims where it is hard to keep: `exact` is claimed with a bound that is at most the
+//! tolerance, and with nothing else. `any.rs` asks it of every method on every family.
 
 #![allow(clippy::unwrap_used)]
 
@@ -81,7 +81,8 @@ fn a_huge_row_is_forgotten_exactly_or_not_called_exact() {
                     "{method}, {form:?}, {size:e}: off by {:e}",
                     far / norm
                 );
-                // The rows that are left are tame, so that retraining, if nothing before it, makes the claim good.
+                // The rows that are left are tame, so that retraining, if nothing before it, makes
+                // the claim good.
                 assert!(
                     exact,
                     "{method}, {form:?}, {size:e}: {:?}",

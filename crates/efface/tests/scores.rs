@@ -1,4 +1,5 @@
-//! Scores are scikit-learn's. The figures below were printed by scikit-learn 1.9.1 with numpy 2.4.6 for the same formulas.
+//! Scores are scikit-learn's. The figures below were printed by scikit-learn 1.9.1 with numpy 2.4.6
+//! for the same formulas.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on should stop and say where"
@@ -150,7 +151,8 @@ fn folds_are_averaged() {
     assert_eq!((mean.rows, mean.numbers[0].rmse), (5, 1.5));
 }
 
-/// The chosen penalty has the least leave-one-out error of all, found by truly leaving rows out; a classifier is judged by folds.
+/// The chosen penalty has the least leave-one-out error of all, found by truly leaving rows out; a
+/// classifier is judged by folds.
 #[test]
 fn the_chosen_penalty_is_the_best_of_the_candidates() {
     let data = LinearProblem {

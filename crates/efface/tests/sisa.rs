@@ -1,4 +1,5 @@
-//! SISA: after any change, the model is to the bit that of the same shards trained anew; and no more is trained than must.
+//! SISA: after any change, the model is to the bit that of the same shards trained anew; and no
+//! more is trained than must.
 
 #![allow(
     clippy::unwrap_used,
@@ -160,7 +161,8 @@ fn the_contract() {
     }
 }
 
-/// Remembers what it was asked, and makes models that tell every row, its content, its order and the start apart.
+/// Remembers what it was asked, and makes models that tell every row, its content, its order and
+/// the start apart.
 #[derive(Debug, Clone, Default)]
 struct Diary(Arc<Mutex<Vec<(bool, usize)>>>);
 
@@ -245,7 +247,8 @@ fn only_the_touched_shard_is_trained_and_only_from_the_touched_slice() {
         for slice in 0..slices {
             let before: usize = shard[..slice].iter().map(Vec::len).sum();
             let own: usize = shard.iter().map(Vec::len).sum();
-            // One row and three rows of one slice cost the same: one training of the rest of the chain.
+            // One row and three rows of one slice cost the same: one training of the rest of the
+            // chain.
             for count in [1, 3] {
                 sisa.recipe.read();
                 let gone = &shard[slice][..count];
@@ -440,7 +443,8 @@ fn learning_and_amending_train_the_same_chains() {
     }
 }
 
-/// The store rounds what it keeps; a model that learned the digits it drops would not be that of its rows.
+/// The store rounds what it keeps; a model that learned the digits it drops would not be that of
+/// its rows.
 #[test]
 fn what_joins_is_read_in_the_precision_it_will_be_kept_in() {
     let single: Vec<f32> = (0..60).map(|i| i as f32 * 0.37).collect();
@@ -504,7 +508,8 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
             Rows::with_ids(ids, Dense::new(vec![1.0; 40], 1).unwrap(), vec![0.0; 40], 1).unwrap();
         dealt(&one, &rows)
     };
-    // Shard 0 has one class only, with targets 1 and 2 of weights 1 and 3; shard 1 both, the second not before its last slice.
+    // Shard 0 has one class only, with targets 1 and 2 of weights 1 and 3; shard 1 both, the second
+    // not before its last slice.
     let mut lines = vec![(dealt[0][0][0], 1.0, 1.0), (dealt[0][2][0], 2.0, 3.0)];
     lines.extend([
         (dealt[1][0][0], -1.0, 1.0),
@@ -541,7 +546,8 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
         [scores[(0, 0)], scores[(0, 1)]],
         [(11.0 - 1.75) / 2.0, (12.0 + 1.75) / 2.0]
     );
-    // Without its last row shard 1 is a constant too, as retraining has it; the vote is then one to one.
+    // Without its last row shard 1 is a constant too, as retraining has it; the vote is then one to
+    // one.
     let model = one.fit(&rows).unwrap();
     let gone = [dealt[1][2][0]];
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
@@ -554,7 +560,8 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
     assert_eq!(reload(&after, &rows).unwrap(), after);
 }
 
-/// A recipe whose models say what they are told: the target of the first row, in as many columns as there are.
+/// A recipe whose models say what they are told: the target of the first row, in as many columns as
+/// there are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Parrot;
 
@@ -703,7 +710,8 @@ fn rows_that_weigh_nothing_have_no_say() {
 
 #[test]
 fn any_other_error_is_the_error_of_the_whole() {
-    // Without a penalty, three columns and an intercept need four rows a slice; the first slices have fewer.
+    // Without a penalty, three columns and an intercept need four rows a slice; the first slices
+    // have fewer.
     let rows = some(30, 1, 2);
     for threads in [1, 2] {
         let error = Sisa::new(Ridge::new(0.0), 4, 5)

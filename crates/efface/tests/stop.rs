@@ -1,4 +1,5 @@
-//! Work that is asked to stop gives up with an error that says so, in every family, and can be taken up again.
+//! Work that is asked to stop gives up with an error that says so, in every family, and can be
+//! taken up again.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Models that compute in the units of their features as they are: the same model, with nothing read off the rows.
+//! Models that compute in the units of their features as they are: the same model, with nothing
+//! read off the rows.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! What the package `efface` puts around the bytes of sums: a mark, their length, and a SHA-256 of everything before it. Between
-//! length and hash it has room for commitments to rows, which sums that a query makes do not have.
+//! What the package `efface` puts around the bytes of sums: a mark, their length, and a SHA-256 of
+//! everything before it. Between length and hash it has room for commitments to rows, which sums
+//! that a query makes do not have.
 
 use sha2::{Digest, Sha256};
 

@@ -1,8 +1,10 @@
-//! `SELECT efface_fit(y, x1, x2) FROM rows`: the sums of a linear model as an aggregate function of DataFusion.
+//! `SELECT efface_fit(y, x1, x2) FROM rows`: the sums of a linear model as an aggregate function of
+//! DataFusion.
 //!
-//! A function is made from the bytes of empty `efface.Statistics`, which name the columns and, for reproducible sums, their
-//! grids. Its arguments are the targets and then the features; its value is the bytes of the statistics of all rows. Every
-//! partition sums its own rows, and partitions send sums.
+//! A function is made from the bytes of empty `efface.Statistics`, which name the columns and, for
+//! reproducible sums, their grids. Its arguments are the targets and then the features; its value
+//! is the bytes of the statistics of all rows. Every partition sums its own rows, and partitions
+//! send sums.
 
 mod aggregate;
 mod frame;

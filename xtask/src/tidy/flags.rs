@@ -1,5 +1,6 @@
-//! Flags belong to the command. A library that tells its caller to add a flag is wrong for everybody who calls it from
-//! Rust or Python, so no string outside of the command, the studies that it runs and this tool names one.
+//! Flags belong to the command. A library that tells its caller to add a flag is wrong for
+//! everybody who calls it from Rust or Python, so no string outside of the command, the studies
+//! that it runs and this tool names one.
 
 use crate::tidy::rust::RustFile;
 

@@ -2,8 +2,15 @@
 
 use crate::tidy::TextFile;
 
-/// A source file longer than this asks for a split.
+/// Maximum number of lines of a source file.
 const LONGEST: usize = 600;
+
+/// Maximum number of lines of a file that exceeded [`LONGEST`] when the default settings of rustfmt
+/// were adopted. The architecture work splits these files; the list only becomes shorter.
+const LONGEST_LISTED: usize = 1000;
+
+/// Paths of the files that may have up to [`LONGEST_LISTED`] lines, one path per line.
+const LISTED: &str = include_str!("long_files.txt");
 
 /// What the pure crate must not touch, and why.
 const IMPURE: [(&str, &str); 8] = [
@@ -37,10 +44,12 @@ pub(crate) fn check(file: &TextFile) -> Vec<String> {
         found.push(file.finding(0, "a file opens with what it is for (//! …)"));
     }
     let length = file.text.lines().count();
-    if length > LONGEST {
+    let is_listed = LISTED.lines().any(|path| path == name);
+    let ceiling = if is_listed { LONGEST_LISTED } else { LONGEST };
+    if length > ceiling {
         found.push(file.finding(
             length,
-            &format!("{length} lines, more than {LONGEST}: split it"),
+            &format!("{length} lines, more than {ceiling}: split it"),
         ));
     }
     let is_pure = name.starts_with("crates/efface/src/");

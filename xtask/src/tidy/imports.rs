@@ -1,5 +1,5 @@
-//! Which modules of a crate import which: paths that begin with `crate`, `self` or `super`, in `use` and elsewhere,
-//! followed through re-exports to the module that declares the name.
+//! Which modules of a crate import which: paths that begin with `crate`, `self` or `super`, in
+//! `use` and elsewhere, followed through re-exports to the module that declares the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,8 @@ impl CrateImports {
     }
 }
 
-/// `crates/NAME/src/a/mod.rs` and `crates/NAME/src/a.rs` are the module `a`; `lib.rs` and `main.rs` are the root.
+/// `crates/NAME/src/a/mod.rs` and `crates/NAME/src/a.rs` are the module `a`; `lib.rs` and `main.rs`
+/// are the root.
 fn module_of(crate_name: &str, file: &str) -> Option<ModulePath> {
     let inside = file
         .strip_prefix(&format!("crates/{crate_name}/src/"))?
@@ -198,7 +199,8 @@ fn word(text: &str) -> &str {
     &text[..end]
 }
 
-/// The paths of a `use` tree: `a::{b, c::d as e}` gives `a::b` and `a::c::d`, the second under the name `e`.
+/// The paths of a `use` tree: `a::{b, c::d as e}` gives `a::b` and `a::c::d`, the second under the
+/// name `e`.
 fn tree(
     text: &str,
     prefix: &[String],

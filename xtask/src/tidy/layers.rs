@@ -1,5 +1,5 @@
-//! Crates are built in layers: a module imports from its own layer and from those below. Modules side by side, at any
-//! depth, import each other without circles.
+//! Crates are built in layers: a module imports from its own layer and from those below. Modules
+//! side by side, at any depth, import each other without circles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ struct LayeredCrate {
     name: &'static str,
     /// The layers of its outermost modules, from the lowest up.
     layers: &'static [&'static [&'static str]],
-    /// How deep circles are looked for. Below that, the files of a folder are one idea, and each may use the others.
+    /// How deep circles are looked for. Below that, the files of a folder are one idea, and each
+    /// may use the others.
     depth: usize,
 }
 

@@ -72,8 +72,9 @@ fn lines_of_prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchors that a page's headings get from the usual renderers: lower case, spaces as hyphens, nothing but letters,
-/// digits, hyphens and underscores; a heading that comes a second time gets `-1`.
+/// The anchors that a page's headings get from the usual renderers: lower case, spaces as hyphens,
+/// nothing but letters, digits, hyphens and underscores; a heading that comes a second time gets
+/// `-1`.
 fn anchors(text: &str) -> HashSet<String> {
     let mut anchors = HashSet::new();
     for (_, line) in lines_of_prose(text) {

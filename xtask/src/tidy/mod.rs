@@ -1,5 +1,6 @@
-//! Invariants that a search in the text can check: those of ARCHITECTURE.md, and the habits that reviewers tire of
-//! repeating. One file a check; a check takes what it needs and returns what it found, one sentence each.
+//! Invariants that a search in the text can check: those of ARCHITECTURE.md, and the habits that
+//! reviewers tire of repeating. One file a check; a check takes what it needs and returns what it
+//! found, one sentence each.
 
 mod flags;
 mod habits;

@@ -1,4 +1,5 @@
-//! No type name is declared twice in a crate: a reader who meets it must not ask which one is meant.
+//! No type name is declared twice in a crate: a reader who meets it must not ask which one is
+//! meant.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! Rust source as the checks read it: code without comments and strings, the strings by themselves, and which lines
-//! belong to tests. It is a reader of tokens and no parser: it knows nothing of macros.
+//! Rust source as the checks read it: code without comments and strings, the strings by themselves,
+//! and which lines belong to tests. It is a reader of tokens and no parser: it knows nothing of
+//! macros.
 
 use crate::tidy::TextFile;
 

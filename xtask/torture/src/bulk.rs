@@ -1,4 +1,5 @@
-//! Many ids in one request, killed on the way: nothing was done, or all of it; the same request by its name goes on from there.
+//! Many ids in one request, killed on the way: nothing was done, or all of it; the same request by
+//! its name goes on from there.
 
 use std::path::Path;
 use std::process::Command;

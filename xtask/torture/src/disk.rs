@@ -1,5 +1,6 @@
-//! The raw disk: a file system in a file of its own is mounted, models in it learn and forget rows with unique markers, and
-//! then every byte of the file system is searched, free blocks included. Needs the right to mount; else it is skipped.
+//! The raw disk: a file system in a file of its own is mounted, models in it learn and forget rows
+//! with unique markers, and then every byte of the file system is searched, free blocks included.
+//! Needs the right to mount; else it is skipped.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -170,7 +171,8 @@ pub(crate) fn run() -> Result {
     };
     let path = disk.root().join("model.efface");
     drop(fit_half(&path)?);
-    // The second fit replaces the first, whose blocks hold the same rows; a settle gives places back.
+    // The second fit replaces the first, whose blocks hold the same rows; a settle gives places
+    // back.
     let mut engine = fit_half(&path)?;
     engine.learn(&rows(MARKERS / 2..MARKERS)?, &Silent)?;
     drop(engine);

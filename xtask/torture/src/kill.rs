@@ -15,7 +15,8 @@ use crate::{Dice, Result, ids, model, sound, table, tell};
 const WIDTH: usize = 12;
 const ROWS: u64 = 300;
 
-/// The row that a request of this round is about: one of the first, or one that an earlier round may have learned.
+/// The row that a request of this round is about: one of the first, or one that an earlier round
+/// may have learned.
 fn target(dice: &mut Dice, round: u64) -> String {
     match dice.below(2) {
         0 => format!("r{}", dice.below(ROWS)),
@@ -31,7 +32,8 @@ fn forget(name: &str, row: &str) -> ForgetRequest {
     }
 }
 
-/// Says what was acknowledged. When nobody listens any more, there is nobody to be killed by either.
+/// Says what was acknowledged. When nobody listens any more, there is nobody to be killed by
+/// either.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
@@ -75,8 +77,9 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
             let Ok(mut engine) = Engine::open(path) else {
                 return;
             };
-            // Every other round leaves settling to what the policy says, so that rows are also scrubbed by a forget that
-            // is one too many, by a learn and by the next process that opens the file.
+            // Every other round leaves settling to what the policy says, so that rows are also
+            // scrubbed by a forget that is one too many, by a learn and by the next process that
+            // opens the file.
             for at in 0u64.. {
                 let done = match (round + at) % 2 {
                     0 => engine.settle().is_ok(),
@@ -119,7 +122,8 @@ pub(crate) fn parent(kills: u64) -> Result {
     let mut torn = 0u64;
     let mut waited = 0u64;
     for round in 0..kills {
-        // The log grows with every round and is read as a whole after each: start over before that dominates.
+        // The log grows with every round and is read as a whole after each: start over before that
+        // dominates.
         if round % 100 == 99 {
             deferring(&path, round)?;
         }

@@ -1,5 +1,5 @@
-//! Commands are killed while they write drafts: of a model, of a key file, of an export. Whatever they leave, the next
-//! command in the folder removes, and the model is whole.
+//! Commands are killed while they write drafts: of a model, of a key file, of an export. Whatever
+//! they leave, the next command in the folder removes, and the model is whole.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What a model file must survive, with figures: `cargo xtask torture`.
 //!
-//! Every part prints lines of a table: what was done, how often, what came of it. The first thing that does not hold ends
-//! the run with an error.
+//! Every part prints lines of a table: what was done, how often, what came of it. The first thing
+//! that does not hold ends the run with an error.
 
 mod bulk;
 mod disk;

@@ -1,5 +1,6 @@
-//! Two readers open the model again and again while another process changes it. Each must see the model as it was before or after
-//! a change: a reader that mixes the two would call a sound file damaged.
+//! Two readers open the model again and again while another process changes it. Each must see the
+//! model as it was before or after a change: a reader that mixes the two would call a sound file
+//! damaged.
 
 use std::path::Path;
 use std::process::{Child, Command};

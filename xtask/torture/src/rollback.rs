@@ -1,5 +1,5 @@
-//! An older copy is put in the place of a model, again and again: nothing may be changed or scored with it. Then it is restored with
-//! the newest log, and nothing that was forgotten is in it.
+//! An older copy is put in the place of a model, again and again: nothing may be changed or scored
+//! with it. Then it is restored with the newest log, and nothing that was forgotten is in it.
 
 use std::collections::BTreeSet;
 

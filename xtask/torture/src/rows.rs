@@ -1,5 +1,6 @@
-//! Rows by the million, on standard output: `torture rows csv|parquet|classes ROWS COLUMNS`. The last column is a target that follows from the
-//! others and from noise, or in CSV of classes the sign of such a target; the numbers are the same every time.
+//! Rows by the million, on standard output: `torture rows csv|parquet|classes ROWS COLUMNS`. The
+//! last column is a target that follows from the others and from noise, or in CSV of classes the
+//! sign of such a target; the numbers are the same every time.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Valid files for the fuzz targets to start from: `torture seeds FOLDER` writes a folder for every target that reads one.
-//! The targets `sealed` and `resigned` make their own models and logs, and start from lists of edits.
+//! Valid files for the fuzz targets to start from: `torture seeds FOLDER` writes a folder for every
+//! target that reads one. The targets `sealed` and `resigned` make their own models and logs, and
+//! start from lists of edits.
 
 use std::path::Path;
 use std::sync::Arc;

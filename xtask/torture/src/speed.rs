@@ -1,5 +1,5 @@
-//! How long a forget takes beside a bare commit of the same bytes, how many requests go through in groups, and how a
-//! large model opens.
+//! How long a forget takes beside a bare commit of the same bytes, how many requests go through in
+//! groups, and how a large model opens.
 
 use std::path::Path;
 use std::process::Command;
@@ -72,8 +72,8 @@ fn one_by_one(engine: &mut Engine, rows: std::ops::Range<usize>, bare: &Bare, ho
     Ok(())
 }
 
-/// A database under the engine's settings, in which a commit replaces as many bytes as a change to a model does: its
-/// arrays, or its parameters alone with `quick`, and a receipt.
+/// A database under the engine's settings, in which a commit replaces as many bytes as a change to
+/// a model does: its arrays, or its parameters alone with `quick`, and a receipt.
 struct Bare {
     connection: rusqlite::Connection,
     pieces: Vec<usize>,

@@ -1,5 +1,5 @@
-//! Somebody without the key alters one value of one table. `verify` must refuse the file, whatever the value is; a forget must
-//! refuse it wherever it reads the value.
+//! Somebody without the key alters one value of one table. `verify` must refuse the file, whatever
+//! the value is; a forget must refuse it wherever it reads the value.
 
 use std::collections::BTreeMap;
 use std::path::Path;

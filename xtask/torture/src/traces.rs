@@ -117,7 +117,8 @@ pub(crate) fn flips() -> Result {
     for which in 0..leaves.len() {
         for at in 0..leaves[which].len() {
             leaves[which][at] ^= 1;
-            // The receipts before it are as they were, so that reading may stop at the first that is not.
+            // The receipts before it are as they were, so that reading may stop at the first that
+            // is not.
             if holds(&leaves, &note) {
                 return Err(
                     format!("a log with byte {at} of receipt {which} changed is accepted").into(),

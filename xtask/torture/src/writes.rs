@@ -1,7 +1,8 @@
-//! Every call that writes fails in turn, once because the disk is full and once for no reason: the old state survives, or
-//! the new one is there as a whole.
+//! Every call that writes fails in turn, once because the disk is full and once for no reason: the
+//! old state survives, or the new one is there as a whole.
 //!
-//! The calls are made to fail from outside, by `strace`; no code of ours knows that it is being tested.
+//! The calls are made to fail from outside, by `strace`; no code of ours knows that it is being
+//! tested.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +25,8 @@ const CALLS: [&str; 9] = [
     "fchmod",
 ];
 
-/// What is done while they fail. `quick` is a forget that leaves scrubbing for later, `scrub` the settle after it.
+/// What is done while they fail. `quick` is a forget that leaves scrubbing for later, `scrub` the
+/// settle after it.
 pub(crate) const ACTS: [&str; 9] = [
     "forget", "quick", "scrub", "learn", "amend", "settle", "export", "policy", "fit",
 ];
@@ -189,7 +191,8 @@ fn fail_all(act: &str) -> Result {
                     // The error came after the commit, or where it does not matter.
                     true if found == new => done += 1,
                     false if found == old => kept += 1,
-                    // A client that is told of a failure asks again; a request with a name has one effect.
+                    // A client that is told of a failure asks again; a request with a name has one
+                    // effect.
                     false if found == new && (act != "forget" || child(&path, act).is_ok()) => {
                         done += 1
                     }

@@ -10,8 +10,8 @@ use super::parse;
 /// A file of rows.
 #[derive(Debug, Args)]
 pub(crate) struct DataArguments {
-    /// Data file, also with .gz or .zst; a folder of them, or a pattern such as 'rows/*.csv'; - for standard input. Several are read as
-    /// one table
+    /// Data file, also with .gz or .zst; a folder of them, or a pattern such as 'rows/*.csv'; - for
+    /// standard input. Several are read as one table
     #[arg(id = "data", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -19,7 +19,8 @@ pub(crate) struct DataArguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<DataFormat>,
 
-    /// Read only rows for which EXPR holds, such as "split = train and age >= 18"; see `efface help fit`
+    /// Read only rows for which EXPR holds, such as "split = train and age >= 18"; see `efface help
+    /// fit`
     #[arg(long = "where", value_name = "EXPR", value_parser = parse::condition, help_heading = "The file")]
     pub(crate) condition: Option<RowCondition>,
 
@@ -40,7 +41,8 @@ pub(crate) struct DataArguments {
     )]
     pub(crate) missing: Vec<String>,
 
-    /// Columns or features accepted [default: 1,000,000 columns, 16,777,216 features of svmlight or --hash]
+    /// Columns or features accepted [default: 1,000,000 columns, 16,777,216 features of svmlight or
+    /// --hash]
     #[arg(long, value_name = "N", value_parser = parse::columns, help_heading = "Limits")]
     pub(crate) max_columns: Option<u32>,
 
@@ -48,8 +50,8 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_line: Option<u64>,
 
-    /// Bytes of rows in memory. Where rows take more, a fit reads them in batches and by passes [default: a quarter of the
-    /// machine's]
+    /// Bytes of rows in memory. Where rows take more, a fit reads them in batches and by passes
+    /// [default: a quarter of the machine's]
     #[arg(long = "memory", alias = "max-memory", value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) memory: Option<u64>,
 }
@@ -95,8 +97,8 @@ impl DataArguments {
         if let Some(bytes) = self.max_line {
             limits.line_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
-        // A fit in memory holds rows up to three times, so that a quarter for the rows leaves room for all. Sums that follow from the
-        // features alone may take more, unless a limit is given.
+        // A fit in memory holds rows up to three times, so that a quarter for the rows leaves room
+        // for all. Sums that follow from the features alone may take more, unless a limit is given.
         let machine = machine_memory();
         limits.memory = self.memory.unwrap_or(machine / 4);
         limits.sums = self.memory.unwrap_or(machine / 4 * 3);

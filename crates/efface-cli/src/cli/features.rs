@@ -5,15 +5,18 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use efface::features::{ColumnScale, RowShare, TextUnit};
 
-/// The steps between columns and features. All of them forget: after a forget they are those of the rows that stay.
+/// The steps between columns and features. All of them forget: after a forget they are those of the
+/// rows that stay.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct FeatureArguments {
-    /// Scale numeric columns: to mean 0 and deviation 1, or to 0 for the least and 1 for the greatest value
+    /// Scale numeric columns: to mean 0 and deviation 1, or to 0 for the least and 1 for the
+    /// greatest value
     #[arg(long, value_enum, value_name = "SCALE", default_value_t = ScaleName::None)]
     pub(crate) scale: ScaleName,
 
-    /// Fill gaps in numeric columns: mean, constant=V, and indicator for a feature that says where they were
+    /// Fill gaps in numeric columns: mean, constant=V, and indicator for a feature that says where
+    /// they were
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = gap, allow_hyphen_values = true)]
     pub(crate) impute: Vec<GapFilling>,
 
@@ -21,7 +24,8 @@ pub(crate) struct FeatureArguments {
     #[arg(long)]
     pub(crate) tfidf: bool,
 
-    /// What every text is divided by after weighing: its Euclidean norm, or nothing, so that a ridge model forgets without a pass over the rows
+    /// What every text is divided by after weighing: its Euclidean norm, or nothing, so that a
+    /// ridge model forgets without a pass over the rows
     #[arg(long, value_enum, value_name = "NORM", requires = "tfidf", default_value_t = NormName::L2)]
     pub(crate) norm: NormName,
 
@@ -41,7 +45,8 @@ pub(crate) struct FeatureArguments {
     #[arg(long, value_name = "english|FILE|none")]
     pub(crate) stop_words: Option<PathBuf>,
 
-    /// Leave out words in fewer rows than this: a whole number of rows, or a share of them as in 0.01
+    /// Leave out words in fewer rows than this: a whole number of rows, or a share of them as in
+    /// 0.01
     #[arg(long, value_name = "ROWS", value_parser = share)]
     pub(crate) min_df: Option<RowShare>,
 
@@ -49,8 +54,8 @@ pub(crate) struct FeatureArguments {
     #[arg(long, value_name = "ROWS", value_parser = share)]
     pub(crate) max_df: Option<RowShare>,
 
-    /// Columns whose levels become the mean of their targets, drawn towards the mean of all rows; as scikit-learn's TargetEncoder
-    /// gives for new rows
+    /// Columns whose levels become the mean of their targets, drawn towards the mean of all rows;
+    /// as scikit-learn's TargetEncoder gives for new rows
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub(crate) target_encode: Vec<String>,
 

@@ -9,7 +9,8 @@ use super::help;
 /// The folder of a request to several models.
 #[derive(Debug, Args)]
 pub(crate) struct FolderArguments {
-    /// Ask all models of a folder, each with a receipt of its own; the same command again finishes what was cut short
+    /// Ask all models of a folder, each with a receipt of its own; the same command again finishes
+    /// what was cut short
     #[arg(
         long,
         value_name = "DIR",

@@ -15,7 +15,8 @@ const LARGEST_PASSPHRASE: u64 = 4096;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where the signing key is")]
 pub(crate) struct SigningArguments {
-    /// Sign with a program: `COMMAND public` prints its Ed25519 key, `COMMAND sign` signs what it reads
+    /// Sign with a program: `COMMAND public` prints its Ed25519 key, `COMMAND sign` signs what it
+    /// reads
     #[arg(long, global = true, value_name = "COMMAND", display_order = 94)]
     pub(crate) sign_with: Option<String>,
 
@@ -116,7 +117,8 @@ pub(crate) struct KeysArguments {
     #[arg(long)]
     pub(crate) decrypt: bool,
 
-    /// Destroy the key of an encrypted model: nothing opens its rows and parameters any more, in no copy
+    /// Destroy the key of an encrypted model: nothing opens its rows and parameters any more, in no
+    /// copy
     #[arg(long, requires = "yes")]
     pub(crate) destroy: bool,
 
@@ -207,7 +209,8 @@ pub(crate) enum ReceiptAction {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Write the time stamp in a receipt's file to a file of its own, for `openssl ts -verify -token_in`
+    /// Write the time stamp in a receipt's file to a file of its own, for `openssl ts -verify
+    /// -token_in`
     Stamp {
         /// Receipt file
         file: PathBuf,

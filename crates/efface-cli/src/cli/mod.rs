@@ -231,7 +231,8 @@ pub(crate) struct FitArguments {
     )]
     pub(crate) ignore: Vec<String>,
 
-    /// Take the N commonest words of the rows, chosen anew when rows leave [default with --text: 1500]
+    /// Take the N commonest words of the rows, chosen anew when rows leave [default with --text:
+    /// 1500]
     #[arg(long, value_name = "N", help_heading = "Features")]
     pub(crate) vocab: Option<usize>,
 
@@ -281,7 +282,8 @@ pub(crate) struct FitArguments {
     )]
     pub(crate) positive: Vec<String>,
 
-    /// What rows count for by their class: balanced, so that all classes count alike, or CLASS=W[,CLASS=W…]
+    /// What rows count for by their class: balanced, so that all classes count alike, or
+    /// CLASS=W[,CLASS=W…]
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = parse::class_weight, help_heading = "Model")]
     pub(crate) class_weight: Vec<NamedWeight>,
 
@@ -289,7 +291,8 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "COLUMN", help_heading = "Model")]
     pub(crate) weight: Option<String>,
 
-    /// Write a recovery key to a new FILE, to be kept in another place: it hands over where the signing key is lost
+    /// Write a recovery key to a new FILE, to be kept in another place: it hands over where the
+    /// signing key is lost
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) recovery_key: Option<PathBuf>,
 
@@ -334,7 +337,8 @@ pub(crate) struct ForgetArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) ids_file: Option<PathBuf>,
 
-    /// Requests, a JSON object a line: one receipt each, one commit; see below. - for standard input
+    /// Requests, a JSON object a line: one receipt each, one commit; see below. - for standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["request", "requested_at", "receipt", "models"])]
     pub(crate) requests: Option<PathBuf>,
 
@@ -358,7 +362,8 @@ pub(crate) struct ForgetArguments {
     #[arg(long)]
     pub(crate) measure: bool,
 
-    /// Set the weights of columns that no retained row has to 0 after an approximate method; the others always do
+    /// Set the weights of columns that no retained row has to 0 after an approximate method; the
+    /// others always do
     #[arg(long)]
     pub(crate) clear_dead_columns: bool,
 
@@ -366,7 +371,8 @@ pub(crate) struct ForgetArguments {
     #[arg(long, value_name = "T")]
     pub(crate) rounds: Option<usize>,
 
-    /// Share of the way that a round of projection_residual goes, above 0 and at most 1 [default: 1]
+    /// Share of the way that a round of projection_residual goes, above 0 and at most 1 [default:
+    /// 1]
     #[arg(long, value_name = "α", allow_hyphen_values = true)]
     pub(crate) step: Option<f64>,
 
@@ -381,7 +387,8 @@ pub(crate) struct ForgetArguments {
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Your name for the request: it has one effect, however often it comes, and a receipt whatever it is
+    /// Your name for the request: it has one effect, however often it comes, and a receipt whatever
+    /// it is
     #[arg(long, value_name = "ID", help_heading = "Receipt")]
     pub(crate) request: Option<String>,
 
@@ -481,7 +488,8 @@ pub(crate) struct LogArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
-    /// One receipt, by number or id: its JSON, or with --output its file with all that is needed to check it
+    /// One receipt, by number or id: its JSON, or with --output its file with all that is needed to
+    /// check it
     #[arg(long, value_name = "RECEIPT")]
     pub(crate) receipt: Option<String>,
 
@@ -497,7 +505,8 @@ pub(crate) struct LogArguments {
     #[arg(long, value_name = "N")]
     pub(crate) for_witness: Option<u64>,
 
-    /// Keep the signature lines in FILE with the head of the log, those of the witnesses in --witness; - for standard input
+    /// Keep the signature lines in FILE with the head of the log, those of the witnesses in
+    /// --witness; - for standard input
     #[arg(long, value_name = "FILE", requires = "witness")]
     pub(crate) add_cosignatures: Option<PathBuf>,
 
@@ -529,7 +538,8 @@ pub(crate) struct VerifyArguments {
     #[arg(long, conflicts_with = "since")]
     pub(crate) rows: bool,
 
-    /// File with an older head of the log, as `log --checkpoint` printed it: the log must continue it
+    /// File with an older head of the log, as `log --checkpoint` printed it: the log must continue
+    /// it
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) since: Option<PathBuf>,
 

@@ -35,12 +35,13 @@ pub(crate) struct NetworkArguments {
     #[arg(long, value_name = "N", help_heading = "Networks")]
     pub(crate) head_width: Option<usize>,
 
-    /// Word vectors: GloVe text, or half-precision numbers in a .bin file with the words beside it [default: random
-    /// ones for the words of --vocab, 20000 at most]
+    /// Word vectors: GloVe text, or half-precision numbers in a .bin file with the words beside it
+    /// [default: random ones for the words of --vocab, 20000 at most]
     #[arg(long, value_name = "FILE", help_heading = "Networks")]
     pub(crate) embeddings: Option<PathBuf>,
 
-    /// The words of a .bin file, one a line [default: its name with .vocab.txt for .bin or .f16le.bin]
+    /// The words of a .bin file, one a line [default: its name with .vocab.txt for .bin or
+    /// .f16le.bin]
     #[arg(
         long,
         value_name = "FILE",
@@ -100,19 +101,22 @@ pub(crate) struct NetworkArguments {
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub(crate) patience: Option<usize>,
 
-    /// Written after every epoch, and taken up again if it is there; removed when the training is over
+    /// Written after every epoch, and taken up again if it is there; removed when the training is
+    /// over
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub(crate) checkpoint: Option<PathBuf>,
 }
 
-/// Settings of methods that train a whole network further; one that a method has no use for is refused.
+/// Settings of methods that train a whole network further; one that a method has no use for is
+/// refused.
 #[derive(Debug, Args)]
 pub(crate) struct TuningArguments {
     /// Passes over the rows that stay, 1 or more [default: 5]
     #[arg(long, value_name = "N", help_heading = "Training a network further")]
     pub(crate) epochs: Option<usize>,
 
-    /// Of AdamW, above 0 and at most 1 [default: the fit's for fine_tune, a quarter of it for the others]
+    /// Of AdamW, above 0 and at most 1 [default: the fit's for fine_tune, a quarter of it for the
+    /// others]
     #[arg(
         long,
         value_name = "X",
@@ -121,8 +125,8 @@ pub(crate) struct TuningArguments {
     )]
     pub(crate) learning_rate: Option<f64>,
 
-    /// neggrad_plus: what the rows that stay count for, above 0 and below 1 [default: 0.95]; scrub: what
-    /// nearness to the old network counts for on them, 0 or more [default: 0.5]
+    /// neggrad_plus: what the rows that stay count for, above 0 and below 1 [default: 0.95]; scrub:
+    /// what nearness to the old network counts for on them, 0 or more [default: 0.5]
     #[arg(
         long,
         value_name = "α",
@@ -144,7 +148,8 @@ pub(crate) struct TuningArguments {
     #[arg(long, value_name = "N", help_heading = "Training a network further")]
     pub(crate) max_epochs: Option<usize>,
 
-    /// neggrad_plus and scrub: give up, and change nothing, when the rows to forget have a loss above this [default: 20]
+    /// neggrad_plus and scrub: give up, and change nothing, when the rows to forget have a loss
+    /// above this [default: 20]
     #[arg(
         long,
         value_name = "X",

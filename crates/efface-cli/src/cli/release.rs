@@ -29,8 +29,8 @@ pub(crate) struct ExportArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Export although the policy says to wait: whoever holds this copy and the last one can compute the rows that were forgotten in
-    /// between
+    /// Export although the policy says to wait: whoever holds this copy and the last one can
+    /// compute the rows that were forgotten in between
     #[arg(long)]
     pub(crate) expose_forgotten: bool,
 }
@@ -50,8 +50,8 @@ pub(crate) struct PolicyArguments {
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     pub(crate) delay: Option<DelaySeconds>,
 
-    /// Said with fewer than 10 requests, or a delay: whoever holds two exports can then compute the rows that were forgotten between
-    /// them
+    /// Said with fewer than 10 requests, or a delay: whoever holds two exports can then compute the
+    /// rows that were forgotten between them
     #[arg(long)]
     pub(crate) expose_forgotten: bool,
 
@@ -83,7 +83,8 @@ pub(crate) struct PolicyArguments {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) suppress: Option<SuppressionWord>,
 
-    /// File with the public keys of witnesses, who must have signed the head of the log before anything is exported
+    /// File with the public keys of witnesses, who must have signed the head of the log before
+    /// anything is exported
     #[arg(long, value_name = "FILE")]
     pub(crate) witness: Option<PathBuf>,
 

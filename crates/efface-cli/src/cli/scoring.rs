@@ -14,7 +14,8 @@ pub(crate) struct ScoringArguments {
     #[arg(long, value_name = "FILE", help_heading = "How good is it")]
     pub(crate) test: Option<PathBuf>,
 
-    /// Hold out this share of the rows, by a hash of their ids, and judge the model by them; they are not in the model
+    /// Hold out this share of the rows, by a hash of their ids, and judge the model by them; they
+    /// are not in the model
     #[arg(
         long,
         value_name = "SHARE",
@@ -23,7 +24,8 @@ pub(crate) struct ScoringArguments {
     )]
     pub(crate) holdout: Option<f64>,
 
-    /// Judge every row by a model that is fitted without its fold; the model itself is fitted on all rows
+    /// Judge every row by a model that is fitted without its fold; the model itself is fitted on
+    /// all rows
     #[arg(long, value_name = "FOLDS", help_heading = "How good is it")]
     pub(crate) cv: Option<usize>,
 }

@@ -37,7 +37,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(crate) client_authority: Option<PathBuf>,
 
-    /// Allow other machines without TLS or without tokens: something in front of the server takes care of it
+    /// Allow other machines without TLS or without tokens: something in front of the server takes
+    /// care of it
     #[arg(long)]
     pub(crate) insecure: bool,
 
@@ -45,7 +46,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ROWS", requires = "tokens")]
     pub(crate) approval_above: Option<usize>,
 
-    /// Host that callbacks of erasures may go to, as in hooks.example.org:8443; may be given several times
+    /// Host that callbacks of erasures may go to, as in hooks.example.org:8443; may be given
+    /// several times
     #[arg(long = "callback-host", value_name = "HOST", value_parser = parse_host)]
     pub(crate) callback_hosts: Vec<CallbackHost>,
 
@@ -61,7 +63,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DOMAIN")]
     pub(crate) opendsr_domain: Option<String>,
 
-    /// Certificate chain (PEM) whose key signs what OpenDSR has signed [default: that of --tls-certificate]
+    /// Certificate chain (PEM) whose key signs what OpenDSR has signed [default: that of
+    /// --tls-certificate]
     #[arg(
         long,
         value_name = "FILE",
@@ -100,7 +103,8 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) log_json: bool,
 
-    /// Collector of OpenTelemetry that spans of requests go to, as in http://127.0.0.1:4318; needs a build with the feature otel
+    /// Collector of OpenTelemetry that spans of requests go to, as in http://127.0.0.1:4318; needs
+    /// a build with the feature otel
     #[arg(long, value_name = "URL")]
     pub(crate) otlp_endpoint: Option<String>,
 

@@ -53,7 +53,8 @@ impl ModelName {
 /// Settings that are not for every model; one that is given for another model is refused.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// Strength of the penalty λ/2 ‖θ‖² (poisson: of every row), or auto: the best of 0.001 to 10000 by leave-one-out (ridge) or five folds [default: 1]
+    /// Strength of the penalty λ/2 ‖θ‖² (poisson: of every row), or auto: the best of 0.001 to
+    /// 10000 by leave-one-out (ridge) or five folds [default: 1]
     #[arg(long, value_name = "λ", allow_hyphen_values = true, value_parser = super::scoring::penalty, help_heading = "Linear models")]
     pub(crate) lambda: Option<PenaltyValue>,
 
@@ -65,8 +66,8 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Linear models")]
     pub(crate) curvature: Option<CurvatureName>,
 
-    /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
-    /// (logistic and softmax, 3e-4; svm and poisson, 1e-6)
+    /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a
+    /// forget must reach (logistic and softmax, 3e-4; svm and poisson, 1e-6)
     #[arg(
         long,
         value_name = "X",
@@ -79,8 +80,8 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "N", help_heading = "Linear models")]
     pub(crate) threads: Option<usize>,
 
-    /// What multiplies the rows of a ridge model, trains a network or encodes texts: the processor, or an NVIDIA card in a build with
-    /// the feature cuda [default: cpu]
+    /// What multiplies the rows of a ridge model, trains a network or encodes texts: the processor,
+    /// or an NVIDIA card in a build with the feature cuda [default: cpu]
     #[arg(
         long,
         value_enum,
@@ -119,8 +120,8 @@ pub(crate) struct ModelArguments {
     )]
     pub(crate) certify: Option<CertifierName>,
 
-    /// Standard deviation of the noise in the objective, for certified: more is a larger budget and a worse model
-    /// [default: 1]
+    /// Standard deviation of the noise in the objective, for certified: more is a larger budget and
+    /// a worse model [default: 1]
     #[arg(
         long,
         value_name = "σ",
@@ -130,8 +131,8 @@ pub(crate) struct ModelArguments {
     )]
     pub(crate) noise: Option<f64>,
 
-    /// Distance to the optimum before anything is published, for descent_to_delete: less is less noise and more steps
-    /// [default: 0.001]
+    /// Distance to the optimum before anything is published, for descent_to_delete: less is less
+    /// noise and more steps [default: 0.001]
     #[arg(
         long,
         value_name = "Δ",
@@ -156,12 +157,13 @@ pub(crate) struct ModelArguments {
     )]
     pub(crate) aggregate: Option<AggregateName>,
 
-    /// Features as counts (multinomial, complement), as there or not (bernoulli), or as numbers (gaussian) [default: gaussian when a column holds numbers, else multinomial]
+    /// Features as counts (multinomial, complement), as there or not (bernoulli), or as numbers
+    /// (gaussian) [default: gaussian when a column holds numbers, else multinomial]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Naive Bayes")]
     pub(crate) likelihood: Option<LikelihoodName>,
 
-    /// Smoothing: what is added to every count (1), or the share of the largest variance that is added to
-    /// every variance (Gaussian, 1e-9)
+    /// Smoothing: what is added to every count (1), or the share of the largest variance that is
+    /// added to every variance (Gaussian, 1e-9)
     #[arg(
         long,
         value_name = "X",
@@ -187,8 +189,8 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse::grid, conflicts_with = "cell", help_heading = "k-means")]
     pub(crate) tree: Option<GridSize>,
 
-    /// What the start of k-means, the places of rows in shards or among those held out, or a training follow from
-    /// [default: 0]
+    /// What the start of k-means, the places of rows in shards or among those held out, or a
+    /// training follow from [default: 0]
     #[arg(long, value_name = "N", help_heading = "k-means")]
     pub(crate) seed: Option<u64>,
 }
@@ -203,7 +205,8 @@ impl ModelArguments {
     }
 }
 
-/// What a model keeps of its curvature: ridge any of these, a classifier its Hessian (auto) or nothing (iterative).
+/// What a model keeps of its curvature: ridge any of these, a classifier its Hessian (auto) or
+/// nothing (iterative).
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum CurvatureName {
     Auto,
@@ -280,8 +283,8 @@ impl From<SuppressionWord> for SuppressionScope {
 /// What becomes of a model that a fit overwrites.
 #[derive(Debug, Args)]
 pub(crate) struct OverwriteArguments {
-    /// Put the new fit in the place of MODEL, whose log, keys, policy and list of what it has forgotten go on; rows on
-    /// that list are refused
+    /// Put the new fit in the place of MODEL, whose log, keys, policy and list of what it has
+    /// forgotten go on; rows on that list are refused
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["output", "force"])]
     pub(crate) replace: Option<PathBuf>,
 
@@ -289,8 +292,8 @@ pub(crate) struct OverwriteArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Give up the log and the signing key of the overwritten model: its receipts can no longer be checked against it. What
-    /// it has forgotten must not come back to the new one all the same
+    /// Give up the log and the signing key of the overwritten model: its receipts can no longer be
+    /// checked against it. What it has forgotten must not come back to the new one all the same
     #[arg(long, requires = "force")]
     pub(crate) discard_log: bool,
 

@@ -9,7 +9,8 @@ use super::help;
 /// Which witnesses must have signed the head of a log.
 #[derive(Debug, Args)]
 pub(crate) struct QuorumArguments {
-    /// File with the public keys of witnesses, as `efface witness key` prints them: they must have signed the head of the log
+    /// File with the public keys of witnesses, as `efface witness key` prints them: they must have
+    /// signed the head of the log
     #[arg(long, value_name = "FILE")]
     pub(crate) witness: Option<PathBuf>,
 

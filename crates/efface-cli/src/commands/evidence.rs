@@ -1,4 +1,5 @@
-//! `efface evidence`: what shows that a request was carried out, in one file for an officer or an authority.
+//! `efface evidence`: what shows that a request was carried out, in one file for an officer or an
+//! authority.
 
 use std::io::Write;
 

@@ -52,7 +52,8 @@ pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
     ended(answers)
 }
 
-/// A receipt of the same request that is there already is the same receipt under a newer head: it may be overwritten.
+/// A receipt of the same request that is there already is the same receipt under a newer head: it
+/// may be overwritten.
 fn write(path: &Path, bytes: &[u8], terminal: &Terminal) -> Result {
     output::check(path, &[], true)?;
     let mut out = OutputFile::file(path, &[], true, terminal)?;
@@ -140,7 +141,8 @@ fn told(answer: &FolderAnswer, dry_run: bool) -> String {
     }
 }
 
-/// What failed decides how the command ends; after that, whether anything was found, and whether every bound is small enough.
+/// What failed decides how the command ends; after that, whether anything was found, and whether
+/// every bound is small enough.
 fn ended(answers: Vec<FolderAnswer>) -> Result {
     let models = answers.len();
     let failed = answers

@@ -35,7 +35,8 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     } else {
         terminal.change(&model)?
     };
-    // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and as one.
+    // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and
+    // as one.
     let bars = terminal.bars();
     let report = engine.forget(
         &request,

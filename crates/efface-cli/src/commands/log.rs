@@ -117,7 +117,8 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
     Ok(table(&header, lines, &[0, 4, 5, 6]) + "\n")
 }
 
-/// The settles that scrubbed what others had left: the receipts they are about, when, and their own number.
+/// The settles that scrubbed what others had left: the receipts they are about, when, and their own
+/// number.
 fn scrubs(engine: &Engine) -> Result<Vec<(SettledRun, Time, u64)>> {
     let mut found = Vec::new();
     engine.receipts(&mut |signed, _| {

@@ -1,4 +1,5 @@
-//! One file per verb. A verb reads its arguments, calls the engine and hands the result to the terminal.
+//! One file per verb. A verb reads its arguments, calls the engine and hands the result to the
+//! terminal.
 
 pub(crate) mod audit;
 pub(crate) mod change;
@@ -32,7 +33,8 @@ use crate::list;
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// Opens data files, those of folders and patterns among them, or takes standard input for one, and leaves out rows that are not meant.
+/// Opens data files, those of folders and patterns among them, or takes standard input for one, and
+/// leaves out rows that are not meant.
 fn open(data: &DataArguments) -> Result<RowSource> {
     let files: Result<Vec<Source>> = data
         .expanded()?

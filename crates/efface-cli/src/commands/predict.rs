@@ -75,7 +75,8 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     Ok(())
 }
 
-/// A number with all its digits, and without hundreds of zeros: a class that no row has any more has the least of all scores.
+/// A number with all its digits, and without hundreds of zeros: a class that no row has any more
+/// has the least of all scores.
 fn digits(value: f64) -> String {
     if value == 0.0 || (1e-17..1e17).contains(&value.abs()) {
         value.to_string()
@@ -130,8 +131,8 @@ impl PredictionWriter<'_> {
         }
     }
 
-    /// Rows without an id are known by their position in the file, as a model without ids knows its rows. One score needs no
-    /// name of its own.
+    /// Rows without an id are known by their position in the file, as a model without ids knows its
+    /// rows. One score needs no name of its own.
     fn header(&self, first: &Prediction) -> Vec<String> {
         let ids = first.id.is_some();
         let ModelSummary {

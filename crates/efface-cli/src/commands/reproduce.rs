@@ -1,5 +1,5 @@
-//! `efface reproduce`: the paper's tables and figures, measured again. The work is in `efface-reproduce`; here are the bars and
-//! the words.
+//! `efface reproduce`: the paper's tables and figures, measured again. The work is in
+//! `efface-reproduce`; here are the bars and the words.
 
 use std::time::Duration;
 
@@ -33,7 +33,8 @@ pub(crate) fn run(args: &ReproduceArguments, terminal: &Terminal) -> Result {
         threads: threads(args.threads),
         force: args.force,
     };
-    // What a run writes into its folder; what is there of another run is moved aside and not overwritten.
+    // What a run writes into its folder; what is there of another run is moved aside and not
+    // overwritten.
     check_folder(&args.out, &["jsonl", "html", "csv", "part"], &[])?;
     let mut bar = StudyBar {
         terminal,

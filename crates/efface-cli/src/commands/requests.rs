@@ -103,7 +103,8 @@ pub(super) fn run(
     }
 }
 
-/// What came of a request: with --json an object, which may hold both a report and what is wrong with it.
+/// What came of a request: with --json an object, which may hold both a report and what is wrong
+/// with it.
 fn tell(
     name: &str,
     report: Option<&ChangeReport>,
@@ -138,7 +139,8 @@ fn tell(
     Ok(())
 }
 
-/// The requests of a file, a JSON object a line. All ask for the method of the command line, so that they are one change.
+/// The requests of a file, a JSON object a line. All ask for the method of the command line, so
+/// that they are one change.
 fn read(file: &Path, args: &ForgetArguments) -> Result<Vec<ForgetRequest>> {
     let shared = request(args)?;
     let mut found = Vec::new();

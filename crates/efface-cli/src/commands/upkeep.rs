@@ -1,4 +1,5 @@
-//! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
+//! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its
+//! rows.
 
 use efface_engine::{
     BackupContent, ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, RestoreRequest,

@@ -1,4 +1,5 @@
-//! `efface verify`: a receipt or an evidence pack against a public key, without a model; or a model against its own log.
+//! `efface verify`: a receipt or an evidence pack against a public key, without a model; or a model
+//! against its own log.
 
 use std::path::Path;
 
@@ -98,8 +99,8 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     Ok(())
 }
 
-/// Every receipt of an evidence pack, and that all of them stand in the log whose head the pack holds. The keys that lie in
-/// the pack are not looked at.
+/// Every receipt of an evidence pack, and that all of them stand in the log whose head the pack
+/// holds. The keys that lie in the pack are not looked at.
 fn pack(
     path: &Path,
     keys: &KeyRing,

@@ -1,4 +1,5 @@
-//! `efface witness`: a small witness of logs, on files. A server around it passes bodies in and answers out.
+//! `efface witness`: a small witness of logs, on files. A server around it passes bodies in and
+//! answers out.
 
 use std::fs::File;
 use std::io::Write;
@@ -81,7 +82,8 @@ fn cosign(state: &Path, request: &Path, terminal: &Terminal) -> Result {
         read(request)?
     };
     let secret = secret(state)?;
-    // Whoever reads the state and writes it anew holds it: two heads that came at once are judged one after the other.
+    // Whoever reads the state and writes it anew holds it: two heads that came at once are judged
+    // one after the other.
     let _lock = lock(state)?;
     let mut known = load(state)?;
     let asked = String::from_utf8(body).map_err(|_| Failure::data("the request is no text"))?;
@@ -128,7 +130,8 @@ fn seconds_since_1970() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// Held until it is dropped. The key file is locked and not the state, which is replaced with every signature.
+/// Held until it is dropped. The key file is locked and not the state, which is replaced with every
+/// signature.
 fn lock(state: &Path) -> Result<File> {
     let path = key_path(state);
     let locked = File::open(&path).and_then(|file| file.lock().map(|()| file));

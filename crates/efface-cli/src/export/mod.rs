@@ -1,5 +1,5 @@
-//! Parameters in the formats of other programs: JSON for anything, safetensors and npz for arrays. The same model
-//! gives the same bytes.
+//! Parameters in the formats of other programs: JSON for anything, safetensors and npz for arrays.
+//! The same model gives the same bytes.
 
 mod npy;
 
@@ -50,8 +50,8 @@ pub(crate) fn json(parameters: &Parameters) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// A tensor per table (features × outputs) and per list, in f64. The metadata has one entry, `efface`, a JSON object
-/// with the names.
+/// A tensor per table (features × outputs) and per list, in f64. The metadata has one entry,
+/// `efface`, a JSON object with the names.
 pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
     let names = json!({
         "model": parameters.model,
@@ -75,8 +75,8 @@ pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
     safetensors::serialize(tensors, Some(metadata)).map_err(unwritable)
 }
 
-/// Arrays for `numpy.load`: every table (features × outputs) and list, `features`, `outputs`, `classes` and `lambda` where
-/// there are some, and `rows`.
+/// Arrays for `numpy.load`: every table (features × outputs) and list, `features`, `outputs`,
+/// `classes` and `lambda` where there are some, and `rows`.
 pub(crate) fn npz(parameters: &Parameters) -> Result<Vec<u8>> {
     let numbers = arrays(parameters).into_iter();
     let mut members: Vec<(&str, Vec<u8>)> = numbers
@@ -142,7 +142,8 @@ fn arrays(parameters: &Parameters) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
     tables.chain(lists).collect()
 }
 
-/// The names, each once: a numeric column may be called like a level of another, and a JSON object would lose one.
+/// The names, each once: a numeric column may be called like a level of another, and a JSON object
+/// would lose one.
 fn distinct(names: &[String]) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::with_capacity(names.len());
     let fresh = |name: &String| {

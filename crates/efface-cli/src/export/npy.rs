@@ -1,8 +1,10 @@
-//! Arrays as numpy stores them, format version 1.0: a magic number, a header that is a Python literal, the values.
+//! Arrays as numpy stores them, format version 1.0: a magic number, a header that is a Python
+//! literal, the values.
 
 use crate::failure::{Failure, Result};
 
-/// An array of `kind` (numpy's `dtype.str`) whose values are already little-endian bytes, last index fastest.
+/// An array of `kind` (numpy's `dtype.str`) whose values are already little-endian bytes, last
+/// index fastest.
 pub(super) fn array(kind: &str, shape: &[usize], values: &[u8]) -> Vec<u8> {
     let dimensions = match shape {
         [one] => format!("{one},"),
@@ -14,7 +16,8 @@ pub(super) fn array(kind: &str, shape: &[usize], values: &[u8]) -> Vec<u8> {
     };
     let mut header =
         format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({dimensions}), }}");
-    // Values begin at a multiple of 64 bytes; the header ends with a newline. 10 bytes stand before it.
+    // Values begin at a multiple of 64 bytes; the header ends with a newline. 10 bytes stand before
+    // it.
     let total = (10 + header.len() + 1).next_multiple_of(64);
     header.extend(std::iter::repeat_n(' ', total - 10 - header.len() - 1));
     header.push('\n');

@@ -1,5 +1,5 @@
-//! A folder of its own for each test, and the real command in it. Paths are relative, so that output does not depend
-//! on where the folder is.
+//! A folder of its own for each test, and the real command in it. Paths are relative, so that
+//! output does not depend on where the folder is.
 
 #![allow(
     clippy::panic,

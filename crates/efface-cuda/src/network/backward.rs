@@ -124,7 +124,8 @@ impl CudaNetwork {
                 let width = layer.input;
                 self.main()
                     .add_columns((width, n), input, places.ones, self.slope(shift)?)?;
-                // The layer has read its normalised input for the last time: its place is free for the product.
+                // The layer has read its normalised input for the last time: its place is free for
+                // the product.
                 let product = own.normed;
                 let arguments = [
                     product.into(),
@@ -159,7 +160,8 @@ impl CudaNetwork {
         self.add_to_words(back, inbox, learning, n)
     }
 
-    /// One direction of a layer back over all steps, queued on one lane, and then the gradients of its weights.
+    /// One direction of a layer back over all steps, queued on one lane, and then the gradients of
+    /// its weights.
     fn read_back(
         &self,
         lane: &Card,

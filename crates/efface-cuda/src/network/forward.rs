@@ -116,7 +116,8 @@ impl CudaNetwork {
         Ok(())
     }
 
-    /// One direction of a layer over all steps, queued on one lane: one product for all steps, and one kernel a step.
+    /// One direction of a layer over all steps, queued on one lane: one product for all steps, and
+    /// one kernel a step.
     fn read_texts(
         &self,
         lane: &Card,

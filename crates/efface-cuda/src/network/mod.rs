@@ -1,9 +1,9 @@
-//! A network on the card: parameters, the optimiser's state and word vectors stay there, a minibatch comes in one copy, and
-//! losses go back.
+//! A network on the card: parameters, the optimiser's state and word vectors stay there, a
+//! minibatch comes in one copy, and losses go back.
 //!
-//! The steps of the two directions of a layer are queued on two streams, which the card works on side by side. Each stream has a
-//! handle of its own for products, so that no sum depends on what the other stream does: the same card and libraries give the
-//! same bits.
+//! The steps of the two directions of a layer are queued on two streams, which the card works on
+//! side by side. Each stream has a handle of its own for products, so that no sum depends on what
+//! the other stream does: the same card and libraries give the same bits.
 
 mod backward;
 mod forward;
@@ -300,7 +300,8 @@ impl DeviceNetwork for CudaNetwork {
 
 impl Drop for CudaNetwork {
     fn drop(&mut self) {
-        // Memory must not be given back while a stream may still use it. A card that fails here has failed before, and was told of.
+        // Memory must not be given back while a stream may still use it. A card that fails here has
+        // failed before, and was told of.
         self.lanes.iter().for_each(|lane| _ = lane.wait());
     }
 }

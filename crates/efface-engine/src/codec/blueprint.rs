@@ -1,5 +1,5 @@
-//! How rows of a file become rows of the model: which column is what, and what the target means. The encoder, which
-//! holds words, is kept beside it.
+//! How rows of a file become rows of the model: which column is what, and what the target means.
+//! The encoder, which holds words, is kept beside it.
 
 use efface::features::{Cell, Encoder};
 use efface::{Classes, Hint, Setting};
@@ -87,7 +87,8 @@ impl Blueprint {
         }
     }
 
-    /// Takes over how wide raw rows and features are, once names have come or features were made anew.
+    /// Takes over how wide raw rows and features are, once names have come or features were made
+    /// anew.
     pub(crate) fn follow(&mut self, encoder: &Encoder) {
         self.stored_width = encoder.raw_width();
         self.width = encoder.width();
@@ -292,7 +293,8 @@ pub(crate) fn text(cell: &Cell) -> Option<String> {
 /// What tells a class: equal numbers are one class however they are written, other text is itself.
 pub(crate) fn class_key(text: &str) -> String {
     let text = text.trim();
-    // Longer runs of digits are names that only look like numbers, and would be rounded onto each other.
+    // Longer runs of digits are names that only look like numbers, and would be rounded onto each
+    // other.
     if text.len() <= 15
         && let Ok(value) = text.parse::<f64>()
         && value.is_finite()

@@ -1,5 +1,5 @@
-//! What rows count for by their class, beside weights of their own. Balanced weights follow from how many rows each class has, so
-//! that they are others for all rows when one leaves.
+//! What rows count for by their class, beside weights of their own. Balanced weights follow from
+//! how many rows each class has, so that they are others for all rows when one leaves.
 
 use efface::{Classes, Rows};
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// What the rows of a class are to count for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClassWeight {
-    /// All classes alike: n/(k·n_c) for a row of a class that has n_c of n rows, where k classes have some. As scikit-learn's
-    /// `class_weight="balanced"`.
+    /// All classes alike: n/(k·n_c) for a row of a class that has n_c of n rows, where k classes
+    /// have some. As scikit-learn's `class_weight="balanced"`.
     Balanced,
     /// A number for each named class, 1 for the others.
     Listed(Vec<(String, f64)>),
@@ -52,7 +52,8 @@ impl RowWeights {
     }
 }
 
-/// Balanced weights of classes with so many rows each. A class without rows has the weight 1, which nothing is multiplied with.
+/// Balanced weights of classes with so many rows each. A class without rows has the weight 1, which
+/// nothing is multiplied with.
 pub(crate) fn balanced(rows: &[u64]) -> Vec<f64> {
     let all: u64 = rows.iter().sum();
     let classes = rows.iter().filter(|rows| **rows > 0).count();

@@ -1,4 +1,5 @@
-//! The rows of a model file as its model sees them. The file holds raw rows, whose features follow from all of them.
+//! The rows of a model file as its model sees them. The file holds raw rows, whose features follow
+//! from all of them.
 
 use std::borrow::Cow;
 
@@ -179,8 +180,9 @@ fn seen<'a>(
     }
 }
 
-/// The hash of what a row says, without its id and subject. Names count and not their places, so that a row which comes back
-/// is known although the names that it alone held have places of their own again.
+/// The hash of what a row says, without its id and subject. Names count and not their places, so
+/// that a row which comes back is known although the names that it alone held have places of their
+/// own again.
 pub(crate) fn substance(encoder: Option<&Encoder>, shape: RowShape, row: &OutgoingRow<'_>) -> Hash {
     let Some(encoder) = encoder else {
         return substance_of(shape, row);

@@ -1,4 +1,5 @@
-//! What a receipt says of the method behind a change: from evidence, recipe and network to the receipt's words.
+//! What a receipt says of the method behind a change: from evidence, recipe and network to the
+//! receipt's words.
 
 use efface::methods::Newton;
 use efface::{Claim, Evidence, Method, NotCovered, Recipe};
@@ -57,8 +58,9 @@ impl MethodFindings {
     }
 }
 
-/// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within it: only so does the
-/// evidence claim exactness, and verifiers refuse a receipt that says otherwise.
+/// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within
+/// it: only so does the evidence claim exactness, and verifiers refuse a receipt that says
+/// otherwise.
 fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_receipt::ReceiptClaim {
     match (evidence.claim(), &evidence.certificate) {
         (Claim::Exact, _) => match evidence.tolerance {

@@ -1,5 +1,6 @@
-//! Sums over the rows, kept beside a model for which all rows change when one leaves: the components of its columns turn, or its
-//! classes get other weights. They are an array of the file that changes alone read.
+//! Sums over the rows, kept beside a model for which all rows change when one leaves: the
+//! components of its columns turn, or its classes get other weights. They are an array of the file
+//! that changes alone read.
 
 use efface::features::{Encoder, KeptSums};
 use efface::{Form, Model, RidgeModel, RowId, RowStore, RowView, Rows};
@@ -14,7 +15,8 @@ pub(crate) const ARRAY: &str = "sums";
 /// The most bytes that sums may take: those of 4,096 features, or of fewer by class.
 const MOST_BYTES: usize = 160 << 20;
 
-/// The most products that are summed of rows that are mostly zeros, which a fit itself does without: half a minute of one processor.
+/// The most products that are summed of rows that are mostly zeros, which a fit itself does
+/// without: half a minute of one processor.
 const MOST_PRODUCTS: f64 = 5e10;
 
 /// The sums of all rows, where a change can follow from them; None where it reads rows.

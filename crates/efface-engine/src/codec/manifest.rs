@@ -1,5 +1,5 @@
-//! The manifest: everything small about a model, and the hashes of everything large. It is signed with the head of the log,
-//! so that all that a change relies on is what the last change left.
+//! The manifest: everything small about a model, and the hashes of everything large. It is signed
+//! with the head of the log, so that all that a change relies on is what the last change left.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,8 @@ pub enum UnseenRows {
         /// What the choice followed from, beside the ids.
         seed: u64,
     },
-    /// Every row once, by a model that was fitted without its fold; the figures are means over the folds.
+    /// Every row once, by a model that was fitted without its fold; the figures are means over the
+    /// folds.
     Folds {
         /// How many folds.
         folds: usize,
@@ -92,8 +93,9 @@ pub enum UnseenRows {
     },
 }
 
-/// Rows that are out of the parameters, the training set and the list of rows, and still lie in their places: their
-/// share of the stored sums is folded out, and their bytes are overwritten, by the next settle.
+/// Rows that are out of the parameters, the training set and the list of rows, and still lie in
+/// their places: their share of the stored sums is folded out, and their bytes are overwritten, by
+/// the next settle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScrubQueue {
     /// Their numbers, and the digests of their bytes.
@@ -225,7 +227,8 @@ impl Manifest {
             return damaged("its manifest cannot be read");
         };
         ReceiptLog(connection).check_seal(&manifest.ledger, &sha256(&bytes))?;
-        // More clusters than rows cannot have been fitted, and would be believed before the model is read.
+        // More clusters than rows cannot have been fitted, and would be believed before the model
+        // is read.
         if manifest
             .model
             .recipe
@@ -249,7 +252,8 @@ impl Manifest {
         }
     }
 
-    /// Writes the manifest, and signs it with the head of the log. Nothing is written to the file after that.
+    /// Writes the manifest, and signs it with the head of the log. Nothing is written to the file
+    /// after that.
     pub(crate) fn seal(
         &self,
         connection: &ModelConnection,
@@ -263,8 +267,8 @@ impl Manifest {
     }
 }
 
-/// The hash of a model's parameters: SHA-256 over a line `name sha256` for each array that scores depend on, in the
-/// order of their names. The arrays are little-endian.
+/// The hash of a model's parameters: SHA-256 over a line `name sha256` for each array that scores
+/// depend on, in the order of their names. The arrays are little-endian.
 fn parameters_hash(parts: &[ArrayHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
     const OTHERS: [&str; 14] = [

@@ -1,5 +1,5 @@
-//! Between models and their file: what a model's rows look like, how its state becomes arrays, and the manifest that
-//! holds everything small.
+//! Between models and their file: what a model's rows look like, how its state becomes arrays, and
+//! the manifest that holds everything small.
 
 pub(crate) mod blueprint;
 pub(crate) mod class_weights;

@@ -1,5 +1,5 @@
-//! Between a model and its file. A model is stored as its [`ModelState`]: the head as one array, every array of the state as one
-//! of its own, so that scores need not read the large ones.
+//! Between a model and its file. A model is stored as its [`ModelState`]: the head as one array,
+//! every array of the state as one of its own, so that scores need not read the large ones.
 
 use crate::file::ModelConnection;
 use efface::features::{Encoder, KeptSums};
@@ -18,8 +18,8 @@ use crate::codec::network_info::NetworkInfo;
 use crate::error::{Error, Result};
 use crate::file::{self, ArrayHead, FileFault, ModelStore, StoredArray, damaged, parts};
 
-/// The name of the array that holds the head of a state. Beside arrays, it holds facts about them; else it is the whole model,
-/// and its hash is that of the parameters.
+/// The name of the array that holds the head of a state. Beside arrays, it holds facts about them;
+/// else it is the whole model, and its hash is that of the parameters.
 fn head_name(arrays: usize) -> &'static str {
     if arrays == 0 { "model" } else { "facts" }
 }
@@ -172,7 +172,8 @@ pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Model> {
     Ok(model)
 }
 
-/// The recipe of the model as it is stored. That of networks in shards holds their words as well, which are an array of the file.
+/// The recipe of the model as it is stored. That of networks in shards holds their words as well,
+/// which are an array of the file.
 fn recipe(store: &ModelStore, manifest: &Manifest) -> Result<Recipe> {
     let Some(shards) = manifest
         .network
@@ -259,13 +260,14 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &Model) -> Result<()> {
     })
 }
 
-/// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
+/// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the
+/// state.
 pub(crate) fn settle(model: &mut Model, evidence: &mut Evidence) -> Result<ModelState> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
     let state = model.to_state()?;
-    // Of what was computed beforehand, what comes first was in the file; a factor was, where the state has one, and was made for
-    // this change otherwise.
+    // Of what was computed beforehand, what comes first was in the file; a factor was, where the
+    // state has one, and was made for this change otherwise.
     let has_factor = state
         .arrays
         .iter()
@@ -276,8 +278,9 @@ pub(crate) fn settle(model: &mut Model, evidence: &mut Evidence) -> Result<Model
     Ok(state)
 }
 
-/// The parameters of a model that can be stored with its sums as they were before `gone` rows left, and whether they
-/// are the minimum. None where that would save nothing: a family that keeps no sums, a change that made them anew.
+/// The parameters of a model that can be stored with its sums as they were before `gone` rows left,
+/// and whether they are the minimum. None where that would save nothing: a family that keeps no
+/// sums, a change that made them anew.
 pub(crate) fn quick(model: &Model, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
     let is_quick = model.waiting() >= gone && !evidence.resummed && !evidence.refactored;
     is_quick.then(|| model.quick_state()).flatten()
@@ -289,12 +292,14 @@ pub(crate) fn defers(manifest: &Manifest) -> bool {
     form.is_some_and(|form| form != Form::Iterative) && !in_shards(manifest)
 }
 
-/// Whether the numbers of rows are part of the model, so that a row which gets another number is another row.
+/// Whether the numbers of rows are part of the model, so that a row which gets another number is
+/// another row.
 pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
     manifest.model.recipe.describe().knows_row_numbers || in_shards(manifest)
 }
 
-/// What a forget cannot take out of a model, or out of the file that keeps it. Some of it may be in the list twice.
+/// What a forget cannot take out of a model, or out of the file that keeps it. Some of it may be in
+/// the list twice.
 pub(crate) fn left_behind(
     manifest: &Manifest,
     encoder: Option<&Encoder>,

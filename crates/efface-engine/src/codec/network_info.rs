@@ -15,8 +15,8 @@ pub struct NetworkInfo {
     pub max_tokens: usize,
     /// When every shard is a network of its own.
     pub shards: Option<ShardInfo>,
-    /// The device that trained the encoder, or that encoded the rows of the fit, by name; None for the processor. The last bits of the
-    /// numbers are those of that device.
+    /// The device that trained the encoder, or that encoded the rows of the fit, by name; None for
+    /// the processor. The last bits of the numbers are those of that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }
@@ -99,11 +99,12 @@ impl NetworkInfo {
         matches!(self.encoder, EncoderInfo::Lstm { steps: 1.., .. })
     }
 
-    /// What a forget leaves in the encoder. A training on the retained rows, of all of it or of the shards that saw the
-    /// rows, leaves nothing but the choice of words.
+    /// What a forget leaves in the encoder. A training on the retained rows, of all of it or of the
+    /// shards that saw the rows, leaves nothing but the choice of words.
     pub(crate) fn not_covered(&self) -> Vec<NotCovered> {
         match &self.encoder {
-            // Every shard reads the same words, so that training some or all of them leaves the list as it is.
+            // Every shard reads the same words, so that training some or all of them leaves the
+            // list as it is.
             EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => (!vectors.public)
                 .then_some(NotCovered::ShardWords)
                 .into_iter()
@@ -120,7 +121,8 @@ impl NetworkInfo {
         let mut info = self.clone();
         match &mut info.encoder {
             EncoderInfo::Lstm { history, .. } => history.clear(),
-            // A path says more of a machine than of a model; the fingerprint says which encoder it is.
+            // A path says more of a machine than of a model; the fingerprint says which encoder it
+            // is.
             EncoderInfo::MiniLm { folder, .. } => folder.clear(),
         }
         serde_json::to_value(info).unwrap_or_default()

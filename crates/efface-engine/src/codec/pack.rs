@@ -1,4 +1,5 @@
-//! Values as bytes that describe themselves: the CBOR of [`efface::state`], with the faults of a file.
+//! Values as bytes that describe themselves: the CBOR of [`efface::state`], with the faults of a
+//! file.
 
 use efface::state::{read_document, write_document};
 use serde::Serialize;

@@ -104,7 +104,8 @@ impl StoredEncoder<'_> {
 }
 
 impl TextEncoder {
-    /// The ids of a text, at least one and at most `most`, and whether there were, or may have been, more.
+    /// The ids of a text, at least one and at most `most`, and whether there were, or may have
+    /// been, more.
     pub(crate) fn ids(&self, text: &str, most: usize) -> (Vec<u32>, bool) {
         match self {
             Self::Lstm(backbone) => words(backbone.embedding(), text, most),
@@ -117,7 +118,8 @@ impl TextEncoder {
         }
     }
 
-    /// Words of these that were not there when the words were chosen. A list from elsewhere chose none.
+    /// Words of these that were not there when the words were chosen. A list from elsewhere chose
+    /// none.
     pub(crate) fn unknown(&self, ids: &[u32]) -> u64 {
         let public = match self {
             Self::Lstm(backbone) => backbone.embedding().public,

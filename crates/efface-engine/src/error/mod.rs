@@ -1,5 +1,5 @@
-//! The one error of this crate: what happened, of which kind it is, and what to do next. Messages name lines, columns
-//! and ids, and never repeat the content of a row.
+//! The one error of this crate: what happened, of which kind it is, and what to do next. Messages
+//! name lines, columns and ids, and never repeat the content of a row.
 
 mod hints;
 mod suppression;
@@ -149,8 +149,9 @@ pub enum Error {
         /// The date.
         on: String,
     },
-    /// The last rows of a class would leave, and nothing keeps its intercept from running away. The message goes into receipts and
-    /// answers over HTTP, and does not tell of which class the rows are.
+    /// The last rows of a class would leave, and nothing keeps its intercept from running away. The
+    /// message goes into receipts and answers over HTTP, and does not tell of which class the rows
+    /// are.
     #[error(
         "the last row of a class would leave: then no finite optimum exists, because the intercept is not penalised; \
          fit anew without that class, or without an intercept"

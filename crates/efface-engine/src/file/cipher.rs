@@ -1,7 +1,8 @@
-//! Encryption at rest. The rows and the arrays of an encrypted file are sealed one by one with XChaCha20-Poly1305, under a key
-//! that lies beside the file and never in it. Whoever destroys the key destroys every copy of them at once: in backups, in
-//! journals, in blocks that a disk has set aside. What is not sealed: the manifest (names of columns and classes, settings,
-//! counts), the list of rows, which holds hashes, and the log.
+//! Encryption at rest. The rows and the arrays of an encrypted file are sealed one by one with
+//! XChaCha20-Poly1305, under a key that lies beside the file and never in it. Whoever destroys the
+//! key destroys every copy of them at once: in backups, in journals, in blocks that a disk has set
+//! aside. What is not sealed: the manifest (names of columns and classes, settings, counts), the
+//! list of rows, which holds hashes, and the log.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -15,7 +16,8 @@ use zeroize::Zeroizing;
 use super::{FileFault, damaged};
 use crate::randomness::random_bytes;
 
-/// Bytes of the nonce before every sealed value. So many can be drawn at random without two ever being the same.
+/// Bytes of the nonce before every sealed value. So many can be drawn at random without two ever
+/// being the same.
 const NONCE: usize = 24;
 
 /// What tells whether a key is the one that a file was sealed with, and nothing else of it.

@@ -1,9 +1,11 @@
-//! A tree of hashes over numbered pieces of a table, on disk. What a change reads of the table is compared with the root in the
-//! signed manifest on the way through a few branches, and what it writes changes these and no others: both take a number of steps
-//! that grows with the logarithm of the table.
+//! A tree of hashes over numbered pieces of a table, on disk. What a change reads of the table is
+//! compared with the root in the signed manifest on the way through a few branches, and what it
+//! writes changes these and no others: both take a number of steps that grows with the logarithm of
+//! the table.
 //!
-//! A branch holds the hashes of 32 pieces, or of 32 branches of the level below; zeros stand for what is not there. A branch is
-//! written in place. The hash of a branch is that of its bytes, and zeros for zeros; the root is that of the height and the top.
+//! A branch holds the hashes of 32 pieces, or of 32 branches of the level below; zeros stand for
+//! what is not there. A branch is written in place. The hash of a branch is that of its bytes, and
+//! zeros for zeros; the root is that of the height and the top.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -104,7 +106,8 @@ impl HashTree {
         }
     }
 
-    /// Refuses a piece that is not the one under the root; its hash is that of zeros where there must be none.
+    /// Refuses a piece that is not the one under the root; its hash is that of zeros where there
+    /// must be none.
     pub(crate) fn check(
         &mut self,
         connection: &Connection,
@@ -237,8 +240,8 @@ impl HashTree {
         Ok(())
     }
 
-    /// Compares all of the tree with all hashes that are not those of nothing, and sees that it holds no other. What is in memory
-    /// is the number of every branch.
+    /// Compares all of the tree with all hashes that are not those of nothing, and sees that it
+    /// holds no other. What is in memory is the number of every branch.
     pub(crate) fn check_all(
         &mut self,
         connection: &Connection,

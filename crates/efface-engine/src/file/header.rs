@@ -36,8 +36,9 @@ pub(super) fn check_kind(path: &Path) -> Result<()> {
     ))
 }
 
-/// Refuses a file that is not ours, or not of this format. SQLite is asked, and the file is not opened beside it: on Unix,
-/// closing a file takes away all locks that the process has on it, those of another engine in the middle of a change too.
+/// Refuses a file that is not ours, or not of this format. SQLite is asked, and the file is not
+/// opened beside it: on Unix, closing a file takes away all locks that the process has on it, those
+/// of another engine in the middle of a change too.
 pub(super) fn check(path: &Path, connection: &Connection) -> std::result::Result<(), Error> {
     let ask = |pragma: &str| {
         let answer =

@@ -1,7 +1,9 @@
-//! The rollback journal that SQLite keeps beside a file while it changes. It holds pages as they were before the change, and with
-//! them the rows that the change overwrites. Deleting it would leave those bytes in free blocks of the disk, where nothing
-//! reaches them. So it keeps its name when a change is over (`journal_mode = PERSIST`), and is overwritten with zeros before
-//! its blocks are given back. A process that dies in between leaves it to the next one that opens the file for writing.
+//! The rollback journal that SQLite keeps beside a file while it changes. It holds pages as they
+//! were before the change, and with them the rows that the change overwrites. Deleting it would
+//! leave those bytes in free blocks of the disk, where nothing reaches them. So it keeps its name
+//! when a change is over (`journal_mode = PERSIST`), and is overwritten with zeros before its
+//! blocks are given back. A process that dies in between leaves it to the next one that opens the
+//! file for writing.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -30,7 +32,8 @@ pub(super) fn is_unfinished(path: &Path) -> bool {
     read.is_ok() && first != [0]
 }
 
-/// Overwrites the journal on disk and empties it. The caller holds the file, so that no change is going on and none begins.
+/// Overwrites the journal on disk and empties it. The caller holds the file, so that no change is
+/// going on and none begins.
 pub(super) fn clear(path: &Path) -> io::Result<()> {
     let mut file = match outputs::open_to_overwrite(&journal_path(path)) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,9 +1,10 @@
-//! Who is who: rows are found by salted hashes of their id and their subject. Beside these lies a hash of the row's bytes, so
-//! that a row is the one that was entered.
+//! Who is who: rows are found by salted hashes of their id and their subject. Beside these lies a
+//! hash of the row's bytes, so that a row is the one that was entered.
 //!
-//! The list is under a root that is signed with every change: the entries of 64 row numbers are a chunk, and the hashes of chunks
-//! are the pieces of a tree (`hash_tree.rs`). Which chunks to look at for a name says an index beside it (`places.rs`). So looking
-//! for names, and a change, read the chunks of the rows that they are about and no others.
+//! The list is under a root that is signed with every change: the entries of 64 row numbers are a
+//! chunk, and the hashes of chunks are the pieces of a tree (`hash_tree.rs`). Which chunks to look
+//! at for a name says an index beside it (`places.rs`). So looking for names, and a change, read
+//! the chunks of the rows that they are about and no others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -132,7 +133,8 @@ impl ListRoots {
     }
 }
 
-/// Chunks of the list that were compared with the root. The caller holds a transaction, in which they stay what they are.
+/// Chunks of the list that were compared with the root. The caller holds a transaction, in which
+/// they stay what they are.
 pub(crate) struct TrustedChunks {
     tree: HashTree,
     checked: HashSet<u64>,
@@ -264,7 +266,8 @@ impl<'a> RowDirectory<'a> {
         Ok(count)
     }
 
-    /// Shows the number and the entry of every row that is here. The list must be the one under the root.
+    /// Shows the number and the entry of every row that is here. The list must be the one under the
+    /// root.
     pub(crate) fn scan(
         &self,
         see: impl FnMut(u64, &[u8; ENTRY]) -> Result<(), FileFault>,
@@ -357,9 +360,10 @@ impl<'a> RowDirectory<'a> {
         Ok(self.head)
     }
 
-    /// Compares the branches over the list and the whole index with their roots, and the index with the list: both must hold the
-    /// same names of the same rows. What is compared are sums of keyed hashes under a key that is drawn here, so that nobody could
-    /// prepare for it and memory does not grow with the list.
+    /// Compares the branches over the list and the whole index with their roots, and the index with
+    /// the list: both must hold the same names of the same rows. What is compared are sums of keyed
+    /// hashes under a key that is drawn here, so that nobody could prepare for it and memory does
+    /// not grow with the list.
     pub(crate) fn check_index(&self) -> Result<(), FileFault> {
         let mut listed = SecretSum::draw()?;
         let mut indexed = listed.again();
@@ -405,7 +409,8 @@ pub(crate) fn build_index(
     Ok(repeated)
 }
 
-/// Shows every entry of the list, which must be the one under the root. The entries of a chunk are in memory at a time.
+/// Shows every entry of the list, which must be the one under the root. The entries of a chunk are
+/// in memory at a time.
 pub(crate) fn scan(
     connection: &Connection,
     head: &DirectoryHead,
@@ -497,7 +502,8 @@ fn entry_of(connection: &Connection, row: u64) -> Result<Option<[u8; ENTRY]>, Fi
     Ok(found)
 }
 
-/// The entries of the rows that are here, from one number to another, in order. An entry of zeros is that of a row which left.
+/// The entries of the rows that are here, from one number to another, in order. An entry of zeros
+/// is that of a row which left.
 fn each_entry(
     connection: &Connection,
     first: u64,

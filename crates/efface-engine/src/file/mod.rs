@@ -1,5 +1,5 @@
-//! The model file: one SQLite database. This layer knows bytes, tables and transactions, and nothing of mathematics or
-//! of the log.
+//! The model file: one SQLite database. This layer knows bytes, tables and transactions, and
+//! nothing of mathematics or of the log.
 
 mod cipher;
 mod hash_tree;
@@ -130,8 +130,8 @@ impl FileFault {
                 ffi::SQLITE_FULL | ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM,
                 _,
             )) => system(path, error),
-            // Every statement of the engine is right for a file that is whole, so that any other refusal of SQLite is a
-            // fault of the file.
+            // Every statement of the engine is right for a file that is whole, so that any other
+            // refusal of SQLite is a fault of the file.
             _ => Error::Damaged {
                 path,
                 what: error.to_string(),
@@ -147,7 +147,8 @@ fn system(path: PathBuf, error: rusqlite::Error) -> Error {
     }
 }
 
-/// An open model file. SQLite connections cannot be shared between threads, so there is a lock around it.
+/// An open model file. SQLite connections cannot be shared between threads, so there is a lock
+/// around it.
 pub(crate) struct ModelStore {
     path: PathBuf,
     connection: Mutex<ModelConnection>,
@@ -173,7 +174,8 @@ impl ModelStore {
         Ok(store)
     }
 
-    /// Overwrites what a process that died left in the journal, unless somebody changes the file just now.
+    /// Overwrites what a process that died left in the journal, unless somebody changes the file
+    /// just now.
     fn clear_leftover(&self, patience: Duration) -> Result<()> {
         self.patience(Duration::ZERO)?;
         // What cannot be overwritten now is left to the next change.
@@ -251,8 +253,9 @@ impl ModelStore {
         }
     }
 
-    /// Makes an empty file for a model whose arrays have so many bytes, encrypted where there is a key. It is a draft, thrown away whole if
-    /// something fails and synced when it is published: nothing in it needs a journal, or has to be on disk before that.
+    /// Makes an empty file for a model whose arrays have so many bytes, encrypted where there is a
+    /// key. It is a draft, thrown away whole if something fails and synced when it is published:
+    /// nothing in it needs a journal, or has to be on disk before that.
     pub(crate) fn create(path: &Path, arrays: usize, key: Option<&DataKey>) -> Result<Self> {
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(path, access, PATIENCE)?;
@@ -306,7 +309,8 @@ impl ModelStore {
         self.memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of a block of rows, of which there are three in a pass over all rows: one being read, one on its way, one at work.
+    /// Bytes of a block of rows, of which there are three in a pass over all rows: one being read,
+    /// one on its way, one at work.
     pub(crate) fn block_bytes(&self) -> u64 {
         (self.memory() / 16).clamp(1 << 12, 1 << 23)
     }
@@ -375,7 +379,8 @@ pub(crate) struct StoreTransaction<'a> {
 }
 
 impl<'a> StoreTransaction<'a> {
-    /// Makes all that was written in the transaction last. Nobody else can change the file until what is given is dropped.
+    /// Makes all that was written in the transaction last. Nobody else can change the file until
+    /// what is given is dropped.
     pub(crate) fn commit(mut self) -> Result<HeldFile<'a>> {
         self.store.with(|connection| {
             Ok(connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; COMMIT")?)

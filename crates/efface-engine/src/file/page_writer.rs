@@ -1,5 +1,6 @@
-//! Pages at the end of a new file, written past SQLite while it does not look: the draft of a model is nobody else's, and between two of its
-//! transactions SQLite keeps nothing that the counters in the header do not tell it to read again
+//! Pages at the end of a new file, written past SQLite while it does not look: the draft of a model
+//! is nobody else's, and between two of its transactions SQLite keeps nothing that the counters in
+//! the header do not tell it to read again
 //! (<https://sqlite.org/fileformat2.html#the_database_header>).
 
 use std::fs::{File, OpenOptions};
@@ -10,15 +11,15 @@ use std::thread::{self, JoinHandle};
 /// Bytes that are written at once.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 
-/// Bytes after which the disk is to begin with what was written. It works while rows are read then, and has little left to do when the whole
-/// file is synced.
+/// Bytes after which the disk is to begin with what was written. It works while rows are read then,
+/// and has little left to do when the whole file is synced.
 const TAKEN_BY_DISK: usize = 1 << 25;
 
 /// The page at this byte is never used: SQLite's locks lie there.
 const LOCKS: u64 = 1 << 30;
 
-/// Bytes of the header, and where it tells what changes: how often the file did, how many pages it has, and for which of its changes that
-/// holds.
+/// Bytes of the header, and where it tells what changes: how often the file did, how many pages it
+/// has, and for which of its changes that holds.
 const HEADER: usize = 100;
 const CHANGES: usize = 24;
 const PAGES: usize = 28;
@@ -39,7 +40,8 @@ pub(super) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Goes on behind the last page. SQLite must not be in a transaction, and begin none before [`finish`](Self::finish).
+    /// Goes on behind the last page. SQLite must not be in a transaction, and begin none before
+    /// [`finish`](Self::finish).
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let mut header = [0; HEADER];
@@ -131,7 +133,8 @@ impl PageWriter {
         Ok(())
     }
 
-    /// What the disk made of what it was asked to take. The system tells of a failure once: whoever syncs the file later would not hear of it.
+    /// What the disk made of what it was asked to take. The system tells of a failure once: whoever
+    /// syncs the file later would not hear of it.
     fn await_disk(&mut self) -> io::Result<()> {
         match self.disk.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),

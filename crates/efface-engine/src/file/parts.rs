@@ -105,8 +105,9 @@ impl ArrayHead {
     }
 }
 
-/// Replaces all arrays but those that last, whose heads are taken over from `old`. Arrays of the same names and lengths are
-/// overwritten where they lie. Else the table is made anew, so that every page of the old one is cleared.
+/// Replaces all arrays but those that last, whose heads are taken over from `old`. Arrays of the
+/// same names and lengths are overwritten where they lie. Else the table is made anew, so that
+/// every page of the old one is cleared.
 pub(crate) fn save(
     connection: &ModelConnection,
     parts: &[StoredArray<'_>],
@@ -134,7 +135,8 @@ pub(crate) fn save(
     Ok(heads)
 }
 
-/// Replaces the one array that lasts: an encoder, which is large and changes only when it is trained anew.
+/// Replaces the one array that lasts: an encoder, which is large and changes only when it is
+/// trained anew.
 pub(crate) fn save_lasting(
     connection: &ModelConnection,
     part: StoredArray<'_>,
@@ -196,8 +198,8 @@ fn write(
     Ok(heads)
 }
 
-/// Replaces an array by another of the same length, where it lies: SQLite overwrites bytes of the same length in place, so
-/// that nothing of the old ones is left.
+/// Replaces an array by another of the same length, where it lies: SQLite overwrites bytes of the
+/// same length in place, so that nothing of the old ones is left.
 pub(crate) fn replace(
     connection: &ModelConnection,
     heads: &mut [ArrayHead],
@@ -235,7 +237,8 @@ fn overwrite(
         ) else {
             return damaged(format!("array `{}` lacks a piece", head.name));
         };
-        // Written from where they are: an UPDATE copies the bytes twice before they reach their pages.
+        // Written from where they are: an UPDATE copies the bytes twice before they reach their
+        // pages.
         hashed_beside(&mut digest, piece, || {
             let mut place = connection.blob_open(MAIN_DB, c"parts", c"bytes", number, false)?;
             Ok(place.write_all_at(&sealed, 0)?)

@@ -1,5 +1,6 @@
-//! Where files lie: links followed, folders, and the file beside a model that holds its secrets. What the lines of that
-//! file mean is the ledger's to know; this layer must recognise them, so that no output ever replaces a key.
+//! Where files lie: links followed, folders, and the file beside a model that holds its secrets.
+//! What the lines of that file mean is the ledger's to know; this layer must recognise them, so
+//! that no output ever replaces a key.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ pub(crate) const ENCRYPTED_PREFIX: &str = "ENCRYPTED+KEY+FILE+";
 /// How the line of a noise seed begins.
 pub(crate) const SEED_PREFIX: &str = "NOISE+SEED+";
 
-/// The path that a file is written to: links followed, also those that point at nothing yet. The folder must be there.
+/// The path that a file is written to: links followed, also those that point at nothing yet. The
+/// folder must be there.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -46,7 +48,8 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link to it.
+/// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link
+/// to it.
 pub(crate) fn key_path(model: &Path) -> PathBuf {
     let linked = if model.is_symlink() {
         resolve(model).ok()

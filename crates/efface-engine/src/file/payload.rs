@@ -1,8 +1,8 @@
-//! One row as bytes: a checksum, a nonce, then id, subject, weight, targets and features, all little-endian. Whatever the
-//! bytes are, reading them gives a row that makes sense or a fault.
+//! One row as bytes: a checksum, a nonce, then id, subject, weight, targets and features, all
+//! little-endian. Whatever the bytes are, reading them gives a row that makes sense or a fault.
 //!
-//! The nonce is 32 random bytes. The row's leaf in the training set is made with it, so that whoever does not have it can
-//! test no guess of the row: it is overwritten with the row.
+//! The nonce is 32 random bytes. The row's leaf in the training set is made with it, so that
+//! whoever does not have it can test no guess of the row: it is overwritten with the row.
 
 use efface::RowRef;
 use efface_receipt::Hash;
@@ -20,7 +20,8 @@ pub(crate) type RowNonce = [u8; 32];
 /// Bytes in front of what a row holds.
 const FRONT: usize = CHECK + size_of::<RowNonce>();
 
-/// More of the hash that the checksum is the beginning of. The list of rows keeps it, under its root.
+/// More of the hash that the checksum is the beginning of. The list of rows keeps it, under its
+/// root.
 pub(crate) type RowDigest = [u8; 16];
 
 /// A row read back.
@@ -359,7 +360,8 @@ mod tests {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1;
                 assert!(decode(7, shape, &flipped).is_err());
-                // The checksum is no secret: a body that lies with the right one must not be believed either.
+                // The checksum is no secret: a body that lies with the right one must not be
+                // believed either.
                 let body = flipped[CHECK..].to_vec();
                 flipped[..CHECK].copy_from_slice(&checksum(7, &body).0);
                 let _ = decode(7, shape, &flipped);

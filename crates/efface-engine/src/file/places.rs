@@ -1,11 +1,14 @@
-//! Where the rows of a name are: an index over the salted hashes of ids and subjects, in buckets by the first bits of a hash.
+//! Where the rows of a name are: an index over the salted hashes of ids and subjects, in buckets by
+//! the first bits of a hash.
 //!
-//! An index of SQLite moves its entries when pages split, and leaves copies behind that nothing overwrites. Here a bucket is a page
-//! of 61 slots that stays where it is, and more pages at the end of the table where it overflows: an entry is written into a free
-//! slot and overwritten in place. A page holds random bytes, which are drawn anew when it changes: no hash of before tells whether a
-//! guess of what was erased is right.
+//! An index of SQLite moves its entries when pages split, and leaves copies behind that nothing
+//! overwrites. Here a bucket is a page of 61 slots that stays where it is, and more pages at the
+//! end of the table where it overflows: an entry is written into a free slot and overwritten in
+//! place. A page holds random bytes, which are drawn anew when it changes: no hash of before tells
+//! whether a guess of what was erased is right.
 //!
-//! A bucket is believed after its hash has led to the root (`hash_tree.rs`): that shows where a name is, and that it is not there.
+//! A bucket is believed after its hash has led to the root (`hash_tree.rs`): that shows where a
+//! name is, and that it is not there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -146,7 +149,8 @@ impl PlaceIndex {
         }
     }
 
-    /// The rows under these names. Another name may begin like one of them, so that a row is to be looked at.
+    /// The rows under these names. Another name may begin like one of them, so that a row is to be
+    /// looked at.
     pub(super) fn find(
         &mut self,
         connection: &Connection,
@@ -551,7 +555,8 @@ mod tests {
         }
     }
 
-    /// Every name of the model is found with exactly its rows, and names that are not there are not found.
+    /// Every name of the model is found with exactly its rows, and names that are not there are not
+    /// found.
     fn agree(
         connection: &Connection,
         head: PlacesHead,

@@ -1,5 +1,5 @@
-//! The rows of a model file, as the methods see them: read one by one when asked, never all at once unless a method
-//! cannot do without.
+//! The rows of a model file, as the methods see them: read one by one when asked, never all at once
+//! unless a method cannot do without.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ use crate::randomness::random_bytes;
 /// About as many bytes as a row in memory takes beside its numbers.
 const ROW_BYTES: u64 = 32;
 
-/// Blocks of rows have at least so many, however wide these are: sums over rows are made block by block, and round once a block.
+/// Blocks of rows have at least so many, however wide these are: sums over rows are made block by
+/// block, and round once a block.
 const FEWEST: usize = 512;
 
 /// Which rows of a file belong to its model, and what each of them looks like.
@@ -34,7 +35,8 @@ pub(crate) struct RowOutline {
     pub(crate) weighted: bool,
     /// The roots over their list.
     pub(crate) roots: ListRoots,
-    /// The rows that are forgotten and wait to be scrubbed, by number. They are no rows of the model.
+    /// The rows that are forgotten and wait to be scrubbed, by number. They are no rows of the
+    /// model.
     pub(crate) hidden: BTreeMap<u64, RowDigest>,
 }
 
@@ -70,7 +72,8 @@ impl<'a> StoreRows<'a> {
         }
     }
 
-    /// Whether so many numbers a row are more than may be in memory; what sparse rows take is about what the file takes.
+    /// Whether so many numbers a row are more than may be in memory; what sparse rows take is about
+    /// what the file takes.
     pub(crate) fn is_too_much(&self, width: usize, sparse: bool) -> bool {
         let row = 8 * (width + self.outline.shape.outputs) as u64 + ROW_BYTES;
         let bytes = match sparse {
@@ -241,7 +244,8 @@ pub(crate) fn id_of(
         .unwrap_or_default())
 }
 
-/// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read them.
+/// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read
+/// them.
 pub(crate) fn waiting(
     connection: &ModelConnection,
     outline: &RowOutline,
@@ -293,7 +297,8 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// Shows every row of the model, with its number, its digest and its bytes, as long as `see` says to go on; returns whether all were shown.
+/// Shows every row of the model, with its number, its digest and its bytes, as long as `see` says
+/// to go on; returns whether all were shown.
 fn each_decoded(
     connection: &ModelConnection,
     outline: &RowOutline,
@@ -536,8 +541,8 @@ pub(crate) fn encode(
     }
 }
 
-/// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
-/// the table.
+/// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite
+/// only ever adds to the end of the table.
 pub(crate) fn insert(
     connection: &ModelConnection,
     number: u64,
@@ -556,7 +561,8 @@ pub(crate) fn insert(
     })
 }
 
-/// Gives a row other features, in place: the bytes keep their number and the row its content. Gives their digest.
+/// Gives a row other features, in place: the bytes keep their number and the row its content. Gives
+/// their digest.
 pub(crate) fn renew(
     connection: &ModelConnection,
     number: u64,

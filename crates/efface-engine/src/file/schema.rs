@@ -1,9 +1,10 @@
 //! The tables, and the settings under which they are used.
 //!
-//! Nothing that rows hold is ever moved by SQLite: `rows`, `keys` and `places` grow at their end and are
-//! overwritten in place, `parts` is dropped and made anew with every change. There is no index of SQLite's over ids or subjects,
-//! because it moves its entries: `places` is one that does not. `members`, `nodes`, `forgotten` and `requests` are indexes, but of
-//! commitments, which stay for good anyway, and `branches` holds hashes that nobody can test a guess with.
+//! Nothing that rows hold is ever moved by SQLite: `rows`, `keys` and `places` grow at their end
+//! and are overwritten in place, `parts` is dropped and made anew with every change. There is no
+//! index of SQLite's over ids or subjects, because it moves its entries: `places` is one that does
+//! not. `members`, `nodes`, `forgotten` and `requests` are indexes, but of commitments, which stay
+//! for good anyway, and `branches` holds hashes that nobody can test a guess with.
 
 use rusqlite::Connection;
 
@@ -14,8 +15,9 @@ use super::{FileFault, damaged};
 /// `eFFa`, in the header of every file of ours.
 pub(super) const APPLICATION_ID: u32 = 0x6546_4661;
 
-/// For every connection. Cleared pages are overwritten; nothing spills to other files. A cache of 16 MiB holds the arrays of most
-/// models: what does not fit is written in the middle of a change, which waits for the disk each time.
+/// For every connection. Cleared pages are overwritten; nothing spills to other files. A cache of
+/// 16 MiB holds the arrays of most models: what does not fit is written in the middle of a change,
+/// which waits for the disk each time.
 pub(super) const PRAGMAS: &str = "
     PRAGMA trusted_schema = OFF;
     PRAGMA cell_size_check = ON;
@@ -58,8 +60,8 @@ const TABLES: [&str; 13] = [
 
 /// What makes an empty file ours. `arrays` is the size of the model in bytes.
 pub(super) fn stamp(arrays: usize) -> String {
-    // A change writes large arrays whole, and each page of them takes four calls of the system; a small model changes a few
-    // bytes on each of a few pages.
+    // A change writes large arrays whole, and each page of them takes four calls of the system; a
+    // small model changes a few bytes on each of a few pages.
     let page = if arrays < 1 << 20 { 4096 } else { 16384 };
     format!(
         "PRAGMA page_size = {page}; BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}; {}; COMMIT",

@@ -1,5 +1,5 @@
-//! Whether two large sets are one, without either of them in memory: sums of hashes under a secret that is drawn for the comparison.
-//! Nobody can prepare two sets with one sum without the secret.
+//! Whether two large sets are one, without either of them in memory: sums of hashes under a secret
+//! that is drawn for the comparison. Nobody can prepare two sets with one sum without the secret.
 
 use sha2::{Digest, Sha256};
 

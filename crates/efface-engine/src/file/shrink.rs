@@ -1,20 +1,22 @@
 //! Gives pages that are free back to the file system.
 //!
-//! Writing the file anew (`VACUUM`) moves what lies at its end to the front and cuts the end off, as it was: rows that are still
-//! in the model would lie in free blocks of the disk, where no later forget reaches them. So the file is first written anew with
-//! a table of zeros as its last one, at least as large as all of the file: what is cut off in the end are zeros.
+//! Writing the file anew (`VACUUM`) moves what lies at its end to the front and cuts the end off,
+//! as it was: rows that are still in the model would lie in free blocks of the disk, where no later
+//! forget reaches them. So the file is first written anew with a table of zeros as its last one, at
+//! least as large as all of the file: what is cut off in the end are zeros.
 
 use rusqlite::Connection;
 
 use super::FileFault;
 
-/// The table of zeros. It is there while a file is made smaller, and after a crash until the next settle.
+/// The table of zeros. It is there while a file is made smaller, and after a crash until the next
+/// settle.
 pub(super) const SPARE: &str = r#"CREATE TABLE "spare"(bytes BLOB NOT NULL)"#;
 
 const DROP_SPARE: &str = r#"DROP TABLE IF EXISTS "spare""#;
 
-/// Bytes of a file that is no trouble to write anew: 256 MiB. It goes by way of memory, so that nothing lies in a temporary
-/// file. A larger one keeps its free pages for rows to come.
+/// Bytes of a file that is no trouble to write anew: 256 MiB. It goes by way of memory, so that
+/// nothing lies in a temporary file. A larger one keeps its free pages for rows to come.
 const MOST_BYTES: u64 = 1 << 28;
 
 /// Makes the file smaller by its free pages. Their bytes are zeros already.

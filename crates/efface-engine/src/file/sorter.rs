@@ -1,5 +1,5 @@
-//! Records of 32 bytes in order, however many there are: what does not fit into memory lies in a file beside the model, in runs that
-//! are in order each, and is overwritten when it is done with.
+//! Records of 32 bytes in order, however many there are: what does not fit into memory lies in a
+//! file beside the model, in runs that are in order each, and is overwritten when it is done with.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

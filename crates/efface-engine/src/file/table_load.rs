@@ -1,5 +1,5 @@
-//! The rows of a new file and the list of them, on their way into it: both tables grow side by side, page by page, and the list is hashed as it
-//! grows.
+//! The rows of a new file and the list of them, on their way into it: both tables grow side by
+//! side, page by page, and the list is hashed as it grows.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ use super::tree_load::BlobLoad;
 /// Hashes of chunks that are in memory at most: half a mebibyte.
 const MOST_HASHES: usize = 1 << 14;
 
-/// Fills the empty tables of a file. SQLite must not be in a transaction, and begin none before the end.
+/// Fills the empty tables of a file. SQLite must not be in a transaction, and begin none before the
+/// end.
 pub(crate) struct TableLoad<'a> {
     connection: &'a ModelConnection,
     pages: PageWriter,

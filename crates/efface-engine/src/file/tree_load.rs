@@ -1,6 +1,7 @@
-//! Tables of a new file, written in the order of their keys as pages of SQLite's, without a statement for every row: full leaves one behind
-//! the other, and above them the pages that say where each begins (<https://sqlite.org/fileformat2.html#b_tree_pages>). SQLite reads and
-//! changes them like those that it wrote itself.
+//! Tables of a new file, written in the order of their keys as pages of SQLite's, without a
+//! statement for every row: full leaves one behind the other, and above them the pages that say
+//! where each begins (<https://sqlite.org/fileformat2.html#b_tree_pages>). SQLite reads and changes
+//! them like those that it wrote itself.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +21,8 @@ const NUMBER: usize = 9;
 /// Bytes of the keys of a set.
 const KEY: usize = 32;
 
-/// A key of a set with all that SQLite puts before it: the length of the record and of its head, and that a blob of 32 bytes follows.
+/// A key of a set with all that SQLite puts before it: the length of the record and of its head,
+/// and that a blob of 32 bytes follows.
 const ENTRY: usize = KEY + 3;
 
 /// What kinds of pages a tree has.
@@ -242,7 +244,8 @@ impl BlobLoad {
 
     /// Adds a row; numbers must ascend.
     pub(super) fn push(&mut self, pages: &mut PageWriter, row: u64, blob: &[u8]) -> io::Result<()> {
-        // The head of the record says how long it is, that the number is not in it, and how long the blob is.
+        // The head of the record says how long it is, that the number is not in it, and how long
+        // the blob is.
         let mut head = ShortBytes::default();
         head.push(&[0, 0]);
         head.number(12 + 2 * blob.len() as u64);
@@ -321,8 +324,9 @@ impl ShortBytes {
         self.length += bytes.len();
     }
 
-    /// A number as SQLite writes it: seven bits a byte, the highest first, with a mark on all but the last. Numbers of rows and lengths are
-    /// below 2⁵⁶, so that none takes the ninth byte, which is unlike the others.
+    /// A number as SQLite writes it: seven bits a byte, the highest first, with a mark on all but
+    /// the last. Numbers of rows and lengths are below 2⁵⁶, so that none takes the ninth byte,
+    /// which is unlike the others.
     fn number(&mut self, number: u64) {
         let bytes = (64 - number.leading_zeros()).div_ceil(7).max(1);
         for at in (0..bytes).rev() {
@@ -332,11 +336,13 @@ impl ShortBytes {
     }
 }
 
-/// An empty table of keys alone, which is filled. SQLite must not be in a transaction, and begin none before the end.
+/// An empty table of keys alone, which is filled. SQLite must not be in a transaction, and begin
+/// none before the end.
 pub(crate) struct KeyLoad {
     pages: PageWriter,
     leaf: OpenPage,
-    /// The last entry, where it found no room in the leaf: it lies in a branch, between this leaf and the next, if there is a next.
+    /// The last entry, where it found no room in the leaf: it lies in a branch, between this leaf
+    /// and the next, if there is a next.
     beyond: Option<[u8; ENTRY]>,
     top: BranchPages,
 }
@@ -399,7 +405,8 @@ impl KeyLoad {
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if let Some(last) = self.beyond.take() {
-            // No leaf may be empty: the entry before lies between, and the last one in a leaf of its own.
+            // No leaf may be empty: the entry before lies between, and the last one in a leaf of
+            // its own.
             let between = self.leaf.take_last(ENTRY);
             self.close_leaf(between)?;
             self.leaf.add(ENTRY).copy_from_slice(&last);
@@ -430,7 +437,8 @@ mod tests {
 
     #[test]
     fn tables_are_whole_whatever_the_number_and_the_size_of_their_rows() {
-        // Up to three levels of pages, one entry more or less than fits, rows that take several pages.
+        // Up to three levels of pages, one entry more or less than fits, rows that take several
+        // pages.
         let shapes: [(u64, usize); 12] = [
             (0, 0),
             (1, 10),

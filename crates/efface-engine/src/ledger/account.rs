@@ -1,11 +1,13 @@
-//! What exports with noise add up to. Each hides a distance Δ behind noise of standard deviation σ, which is a Gaussian
-//! release with μ = Δ/σ. Releases of μ₁, μ₂, … are together one of √(μ₁² + μ₂² + …), exactly, also where later versions
-//! depend on what was seen of earlier ones, as long as no μ does: Dong, Roth and Su, "Gaussian Differential Privacy"
-//! (2019), corollary 3.3. At every δ the ε of the sum follows from theorem 8 of Balle and Wang (2018).
+//! What exports with noise add up to. Each hides a distance Δ behind noise of standard deviation σ,
+//! which is a Gaussian release with μ = Δ/σ. Releases of μ₁, μ₂, … are together one of
+//! √(μ₁² + μ₂² + …), exactly, also where later versions depend on what was seen of earlier ones, as long as no
+//! μ does: Dong, Roth and Su, "Gaussian Differential Privacy" (2019), corollary 3.3. At every δ the
+//! ε of the sum follows from theorem 8 of Balle and Wang (2018).
 //!
-//! The noise of a version follows from the version, so that its second copy is the first one and costs nothing. A copy with
-//! another σ would be a second sample of the same parameters, and is refused. Only the last copy is remembered: a version
-//! that comes back after another one left is charged once more, whatever its σ.
+//! The noise of a version follows from the version, so that its second copy is the first one and
+//! costs nothing. A copy with another σ would be a second sample of the same parameters, and is
+//! refused. Only the last copy is remembered: a version that comes back after another one left is
+//! charged once more, whatever its σ.
 
 use efface_receipt::{Hash, PrivacySpent, PrivacyTotal, ReleaseTerms};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,8 @@ pub(crate) struct PrivacyAccount {
     squared: f64,
     /// Different copies that left.
     releases: u64,
-    /// Whether one of them had noise of a chosen deviation: no policy said which distance that noise has to hide.
+    /// Whether one of them had noise of a chosen deviation: no policy said which distance that
+    /// noise has to hide.
     untold: bool,
     /// The receipt of the last export without noise.
     since: Option<u64>,
@@ -36,8 +39,8 @@ struct NoisyCopy {
 }
 
 impl PrivacyAccount {
-    /// Notes an export, and says in its release what it spends. `sequence` is the receipt that it will have. Err with the
-    /// standard deviation under which this version left before.
+    /// Notes an export, and says in its release what it spends. `sequence` is the receipt that it
+    /// will have. Err with the standard deviation under which this version left before.
     pub(crate) fn charge(
         &mut self,
         version: &Hash,
@@ -50,7 +53,8 @@ impl PrivacyAccount {
             .as_ref()
             .filter(|copy| copy.version == *version)
             .cloned();
-        // A policy without noise hides nothing. A calibrated policy whose noise comes to 0 still hides earlier exports.
+        // A policy without noise hides nothing. A calibrated policy whose noise comes to 0 still
+        // hides earlier exports.
         let open = deviation == 0.0 && (before.is_none() || release.calibration.is_none());
         if open {
             if self.last.is_some() {
@@ -72,7 +76,8 @@ impl PrivacyAccount {
             .as_ref()
             .and_then(|calibration| calibration.sensitivity);
         let mu = hidden.map_or(0.0, |distance| distance / deviation);
-        // A second copy of a version, under a policy that has more to hide, is charged with the difference.
+        // A second copy of a version, under a policy that has more to hide, is charged with the
+        // difference.
         let known = before.as_ref().map_or(0.0, |copy| copy.mu);
         let fresh = (mu * mu - known * known).max(0.0);
         self.squared += fresh;
@@ -105,7 +110,8 @@ impl PrivacyAccount {
         }
     }
 
-    /// What all of them spent at this δ; None where no policy said which distance their noise has to hide.
+    /// What all of them spent at this δ; None where no policy said which distance their noise has
+    /// to hide.
     pub(crate) fn total(&self, delta: f64) -> Option<PrivacyTotal> {
         let mu = self.squared.sqrt();
         let epsilon = gaussian::epsilon(mu, delta);

@@ -1,5 +1,6 @@
-//! A signing key in an agent that speaks the protocol of ssh-agent (draft-ietf-sshm-ssh-agent): a socket, and messages of
-//! which each has its length before it. Two are asked for: which keys there are, and a signature.
+//! A signing key in an agent that speaks the protocol of ssh-agent (draft-ietf-sshm-ssh-agent): a
+//! socket, and messages of which each has its length before it. Two are asked for: which keys there
+//! are, and a signature.
 
 use std::path::Path;
 

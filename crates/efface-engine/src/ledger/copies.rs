@@ -1,6 +1,6 @@
-//! What was handed out. The engine keeps one version, the current one, and nothing else can be exported; copies that
-//! left before a forget still hold the row, and are listed as withdrawn. The list is short and read whole; the head of the
-//! ledger holds its hash.
+//! What was handed out. The engine keeps one version, the current one, and nothing else can be
+//! exported; copies that left before a forget still hold the row, and are listed as withdrawn. The
+//! list is short and read whole; the head of the ledger holds its hash.
 
 use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy};
 use rusqlite::types::{Value, ValueRef};

@@ -114,7 +114,8 @@ impl ReceiptDraft {
             self.outcome,
             RequestOutcome::NotFound | RequestOutcome::Refused
         ) && self.kind != RequestKind::Settle;
-        // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
+        // A request that changed nothing, or a settle, starts and ends where the others that it
+        // came with end.
         let before = if changed {
             stage.before
         } else {
@@ -195,7 +196,8 @@ fn uncovered_part(what: &NotCovered) -> UncoveredPart {
     }
 }
 
-/// A text as receipts have them: no control characters, not too long. Names of columns may have either.
+/// A text as receipts have them: no control characters, not too long. Names of columns may have
+/// either.
 pub(crate) fn printable(text: &str) -> String {
     let mut clean: String = text
         .chars()

@@ -71,7 +71,8 @@ pub(crate) struct FirstReceipt {
     pub(crate) findings: MethodFindings,
 }
 
-/// Begins the log of a new model with its first receipt. The head of the log is signed with the manifest.
+/// Begins the log of a new model with its first receipt. The head of the log is signed with the
+/// manifest.
 pub(crate) fn found(
     connection: &Connection,
     ledger: &mut LedgerHead,

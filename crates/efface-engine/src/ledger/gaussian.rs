@@ -1,11 +1,11 @@
-//! How much Gaussian noise hides a distance: the analytic mechanism of Balle and Wang, "Improving the Gaussian Mechanism
-//! for Differential Privacy" (2018), theorem 8. Noise of standard deviation σ makes two vectors of distance Δ
-//! (ε, δ)-indistinguishable exactly when
+//! How much Gaussian noise hides a distance: the analytic mechanism of Balle and Wang, "Improving
+//! the Gaussian Mechanism for Differential Privacy" (2018), theorem 8. Noise of standard deviation
+//! σ makes two vectors of distance Δ (ε, δ)-indistinguishable exactly when
 //!
 //! Φ(Δ/2σ − εσ/Δ) − e^ε·Φ(−Δ/2σ − εσ/Δ) ≤ δ.
 //!
-//! The left side falls with σ, so that the least σ is found by halving. It holds for every ε, where the textbook's
-//! Δ·√(2·ln(1.25/δ))/ε holds below 1 only and asks for more noise there.
+//! The left side falls with σ, so that the least σ is found by halving. It holds for every ε, where
+//! the textbook's Δ·√(2·ln(1.25/δ))/ε holds below 1 only and asks for more noise there.
 
 /// The ε and δ for which the search is exact to nine digits.
 pub(crate) const EPSILON: std::ops::RangeInclusive<f64> = 1e-3..=100.0;

@@ -1,10 +1,13 @@
-//! The signing key, in a file of its own beside the model: a model file may be copied and shown, its key must not.
+//! The signing key, in a file of its own beside the model: a model file may be copied and shown,
+//! its key must not.
 //!
-//! The file has a line for each key, and a line for the seed of the noise on exports. It holds two keys only while a key or a
-//! model is being replaced: the new key is on disk before the model names it, and the old key goes after that, so that a
-//! crash in between leaves the key that the model names. Where the key is elsewhere, the file holds the seed alone.
+//! The file has a line for each key, and a line for the seed of the noise on exports. It holds two
+//! keys only while a key or a model is being replaced: the new key is on disk before the model
+//! names it, and the old key goes after that, so that a crash in between leaves the key that the
+//! model names. Where the key is elsewhere, the file holds the seed alone.
 //!
-//! With a passphrase the whole file is one line: Argon2id makes a key of the passphrase, ChaCha20-Poly1305 encrypts with it.
+//! With a passphrase the whole file is one line: Argon2id makes a key of the passphrase,
+//! ChaCha20-Poly1305 encrypts with it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -84,7 +87,8 @@ impl KeyFile {
             match SecretKey::parse(line) {
                 Ok(secret) if secret.public() == *public => return Ok(secret),
                 Ok(_) => {}
-                // The message does not say what is wrong with the line: it may hold most of a secret.
+                // The message does not say what is wrong with the line: it may hold most of a
+                // secret.
                 Err(_) => return self.refuse("it holds something that is no key"),
             }
         }
@@ -147,8 +151,8 @@ impl KeyFile {
         self.write(&[known.trim_end_matches('\n'), &key, &seed])
     }
 
-    /// Removes all keys of a log but this one, and what belongs to the log `replaced`: its model is gone. Keys of further
-    /// models may lie here too, whose files were moved away; they stay.
+    /// Removes all keys of a log but this one, and what belongs to the log `replaced`: its model is
+    /// gone. Keys of further models may lie here too, whose files were moved away; they stay.
     pub(crate) fn keep_only(&self, public: &PublicKey, replaced: Option<&str>) -> Result<()> {
         let known = self.read()?;
         let stays = |line: &&str| match (NoiseSeed::parse(line), SecretKey::parse(line)) {
@@ -193,7 +197,8 @@ impl KeyFile {
         }
     }
 
-    /// Writes lines to a file that only its owner can read; the old file is there until the new one is complete.
+    /// Writes lines to a file that only its owner can read; the old file is there until the new one
+    /// is complete.
     fn write(&self, lines: &[&str]) -> Result<()> {
         let io = |cause| Error::io(&self.path, cause);
         // Room for all of it: growing would leave copies behind.
@@ -222,7 +227,8 @@ impl KeyFile {
     }
 }
 
-/// The cipher that a passphrase and a salt give: Argon2id with the parameters of its crate (19 MiB, two passes).
+/// The cipher that a passphrase and a salt give: Argon2id with the parameters of its crate (19 MiB,
+/// two passes).
 fn cipher(passphrase: &Passphrase, salt: &[u8]) -> Option<ChaCha20Poly1305> {
     let mut key = Zeroizing::new([0; 32]);
     Argon2::default()

@@ -12,7 +12,8 @@ use super::{LedgerHead, ModelTransition, ReceiptDraft};
 use crate::file::{FileFault, damaged, meta};
 use crate::ordered_work::{in_order, usual_threads};
 
-/// So many receipts are signed by one thread before it takes others: fewer are signed before another thread has started.
+/// So many receipts are signed by one thread before it takes others: fewer are signed before
+/// another thread has started.
 const STRETCH: usize = 8;
 
 /// The log, to be read or appended to.
@@ -45,7 +46,8 @@ impl ReceiptLog<'_> {
         }
     }
 
-    /// Signs and appends receipts that were written together. [`ReceiptLog::seal`] signs the new head.
+    /// Signs and appends receipts that were written together. [`ReceiptLog::seal`] signs the new
+    /// head.
     pub(crate) fn append(
         &self,
         ledger: &mut LedgerHead,
@@ -146,8 +148,8 @@ impl ReceiptLog<'_> {
         Ok(())
     }
 
-    /// Signs the head of the log, and with it the hash of the manifest: whatever the manifest names or holds a hash of is
-    /// what the key's owner left.
+    /// Signs the head of the log, and with it the hash of the manifest: whatever the manifest names
+    /// or holds a hash of is what the key's owner left.
     pub(crate) fn seal(
         &self,
         ledger: &LedgerHead,
@@ -165,8 +167,9 @@ impl ReceiptLog<'_> {
         meta::write(self.0, HEAD, &[&key_id.0[..], &signature.0].concat())
     }
 
-    /// Whether the signed head is that of this log, and was signed with a manifest of this hash by the key that the manifest
-    /// names. A change shows that this is the owner's key: it signs with the other half of it.
+    /// Whether the signed head is that of this log, and was signed with a manifest of this hash by
+    /// the key that the manifest names. A change shows that this is the owner's key: it signs with
+    /// the other half of it.
     pub(crate) fn check_seal(&self, ledger: &LedgerHead, manifest: &Hash) -> Result<(), FileFault> {
         let keys = KeyRing::from(PublicKey::parse(&ledger.key)?);
         let head = LogCheckpoint::verify(&checkpoint(self.0)?, &keys)?;
@@ -246,7 +249,8 @@ pub(crate) fn bundle(
     bundle.consistency = previous
         .map(|head| ConsistencyProof::new(&journal, head.size, ledger.size))
         .transpose()?;
-    // A log whose first key still signs needs no hand-over to be shown, and none that leads to a recovery key.
+    // A log whose first key still signs needs no hand-over to be shown, and none that leads to a
+    // recovery key.
     let naming = std::iter::once(0).chain(ledger.rotations.iter().copied());
     for sequence in naming.filter(|_| !ledger.rotations.is_empty()) {
         let signed = SignedReceipt::parse(&leaf(connection, sequence)?)?;

@@ -1,5 +1,6 @@
-//! The log of a model: which rows it was made from and what was done to it, signed, in a list that only grows. A receipt is
-//! written in the transaction of its change: without the receipt there is no change.
+//! The log of a model: which rows it was made from and what was done to it, signed, in a list that
+//! only grows. A receipt is written in the transaction of its change: without the receipt there is
+//! no change.
 
 mod account;
 mod agent;
@@ -54,7 +55,8 @@ pub(crate) struct LedgerHead {
     /// Receipts in the log, and the root over them: a log that was cut short does not match.
     pub(crate) size: u64,
     pub(crate) root: Hash,
-    /// The newest time in the log, in milliseconds since 1970. A clock that runs backwards does not take it along.
+    /// The newest time in the log, in milliseconds since 1970. A clock that runs backwards does not
+    /// take it along.
     pub(crate) newest: i64,
     /// When the parameters last changed.
     pub(crate) version_at: i64,
@@ -103,7 +105,8 @@ impl LedgerHead {
         Ok(self.members.set)
     }
 
-    /// Enters the rows of a new model at this path; gives what a receipt says of them. There must be no transaction.
+    /// Enters the rows of a new model at this path; gives what a receipt says of them. There must
+    /// be no transaction.
     pub(crate) fn load_members(
         &mut self,
         connection: &Connection,
@@ -130,7 +133,8 @@ impl LedgerHead {
         })
     }
 
-    /// The time, never before the newest time in the log: a clock that was set back does not take the log along.
+    /// The time, never before the newest time in the log: a clock that was set back does not take
+    /// the log along.
     pub(crate) fn now(&mut self) -> Time {
         self.newest = self.newest.max(crate::clock::milliseconds());
         at(self.newest)
@@ -153,8 +157,8 @@ fn epoch() -> Time {
 /// A state of a model as receipts name it: its training set and the hash of its parameters.
 pub(crate) type ModelState = (SetState, Hash);
 
-/// The leaf of a row in the training set: a commitment to its id and its content with the row's own nonce. Nobody can test
-/// a guess of the row without the nonce, which is overwritten with the row.
+/// The leaf of a row in the training set: a commitment to its id and its content with the row's own
+/// nonce. Nobody can test a guess of the row without the nonce, which is overwritten with the row.
 pub(crate) fn row_leaf(nonce: &RowNonce, id: &str, content: &Hash) -> Hash {
     let value = row_value(id.as_bytes(), content);
     CommitmentOpening(Hash(*nonce)).commitment(CommitmentLabel::Row, &value)

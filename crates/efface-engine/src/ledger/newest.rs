@@ -1,8 +1,10 @@
-//! The newest head of a log, in a file beside the key: `houses.efface.head`. A model file that is put back from a copy is
-//! older than it, and with such a file forgotten rows come back: it is noticed here.
+//! The newest head of a log, in a file beside the key: `houses.efface.head`. A model file that is
+//! put back from a copy is older than it, and with such a file forgotten rows come back: it is
+//! noticed here.
 //!
-//! The file is written after every change. After a crash it may be older than the model, which is no fault: the log continues
-//! it. It is no secret and proves nothing to others, who keep checkpoints of their own.
+//! The file is written after every change. After a crash it may be older than the model, which is
+//! no fault: the log continues it. It is no secret and proves nothing to others, who keep
+//! checkpoints of their own.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -21,8 +23,8 @@ pub(crate) fn head_path(model: &Path) -> PathBuf {
     key_path(model).with_extension("head")
 }
 
-/// Writes the head of the log down. The change that it belongs to is made already, so that a failure is none of the change:
-/// the next one writes a newer head.
+/// Writes the head of the log down. The change that it belongs to is made already, so that a
+/// failure is none of the change: the next one writes a newer head.
 pub(crate) fn keep(model: &Path, note: &str) {
     let write = |note: &str| -> std::io::Result<()> {
         // Not cut before it is written: whoever reads it meanwhile finds an old head or a new one.
@@ -48,8 +50,8 @@ fn kept(model: &Path) -> Option<LogCheckpoint> {
     LogCheckpoint::parse_unverified(&text).ok()
 }
 
-/// What is wrong with a model whose log does not continue the head that was written down; None where it does, or where
-/// nothing was.
+/// What is wrong with a model whose log does not continue the head that was written down; None
+/// where it does, or where nothing was.
 pub(crate) fn rollback(
     connection: &Connection,
     ledger: &LedgerHead,

@@ -1,11 +1,13 @@
-//! Noise on exported parameters. It follows from a secret seed, from the version of the model and from the size of the
-//! noise, and from nothing else: a version has one noisy copy, however often, in whatever format and by whichever process
-//! it is exported. Fresh noise for every export would average out.
+//! Noise on exported parameters. It follows from a secret seed, from the version of the model and
+//! from the size of the noise, and from nothing else: a version has one noisy copy, however often,
+//! in whatever format and by whichever process it is exported. Fresh noise for every export would
+//! average out.
 //!
-//! The seed lies beside the signing key and never in the model file. Names that the file must know again, such as ids that must
-//! not come back, are hashed with a key made from it: the file alone lets nobody test a guess. The first receipt of the log holds its hash, so that
-//! a seed that was exchanged is noticed. It stays as it is when the signing key is replaced: with another seed the same
-//! version would get a second copy with other noise.
+//! The seed lies beside the signing key and never in the model file. Names that the file must know
+//! again, such as ids that must not come back, are hashed with a key made from it: the file alone
+//! lets nobody test a guess. The first receipt of the log holds its hash, so that a seed that was
+//! exchanged is noticed. It stays as it is when the signing key is replaced: with another seed the
+//! same version would get a second copy with other noise.
 
 use efface_receipt::{CommitmentSalt, Hash, SetState};
 use sha2::{Digest, Sha256};
@@ -72,8 +74,8 @@ impl NoiseSeed {
         })
     }
 
-    /// The same secret for the log that replaces this one, which knows the same names again. Noise does not repeat: a version
-    /// has the name of its log in it.
+    /// The same secret for the log that replaces this one, which knows the same names again. Noise
+    /// does not repeat: a version has the name of its log in it.
     pub(crate) fn carried(&self, origin: &str) -> Self {
         Self {
             origin: origin.to_owned(),
@@ -81,7 +83,8 @@ impl NoiseSeed {
         }
     }
 
-    /// The secret of the commitments to names: of requests, of ids that must not come back, of the places of exports.
+    /// The secret of the commitments to names: of requests, of ids that must not come back, of the
+    /// places of exports.
     pub(crate) fn names(&self) -> CommitmentSalt {
         let Hash(bytes) = digest(&[b"efface names v1\0", &*self.bytes]);
         CommitmentSalt::new(&Zeroizing::new(bytes))
@@ -97,8 +100,9 @@ impl NoiseSeed {
         DataKey::new(Zeroizing::new(bytes))
     }
 
-    /// Standard normal numbers for a version of the model and noise of this standard deviation. The deviation is part of
-    /// what they follow from: the same numbers scaled twice would be two equations that give the parameters away.
+    /// Standard normal numbers for a version of the model and noise of this standard deviation. The
+    /// deviation is part of what they follow from: the same numbers scaled twice would be two
+    /// equations that give the parameters away.
     pub(crate) fn normals(&self, version: &Hash, deviation: f64) -> NormalStream {
         let sigma = deviation.to_bits().to_be_bytes();
         let Hash(bytes) = digest(&[
@@ -134,8 +138,8 @@ fn digest(parts: &[&[u8]]) -> Hash {
     Hash(hasher.finalize().into())
 }
 
-/// Standard normal numbers that follow from a key: SHA-256 in counter mode, then Box and Muller. Logarithm and cosine are
-/// those of `libm`, which gives the same bits on every machine.
+/// Standard normal numbers that follow from a key: SHA-256 in counter mode, then Box and Muller.
+/// Logarithm and cosine are those of `libm`, which gives the same bits on every machine.
 pub(crate) struct NormalStream {
     key: Zeroizing<[u8; 32]>,
     block: u64,
@@ -225,7 +229,8 @@ mod tests {
     fn the_numbers_are_normal() {
         let drawn = numbers(&seed(1), 1, 0.5);
         let count = drawn.len() as f64;
-        // Five standard errors: of the mean 1/√n, of the second moment √(2/n), of the fourth √(96/n).
+        // Five standard errors: of the mean 1/√n, of the second moment √(2/n), of the fourth
+        // √(96/n).
         let moment = |power: i32| drawn.iter().map(|x| x.powi(power)).sum::<f64>() / count;
         assert!(moment(1).abs() < 5.0 / count.sqrt());
         assert!((moment(2) - 1.0).abs() < 5.0 * (2.0 / count).sqrt());

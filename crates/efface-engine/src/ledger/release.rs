@@ -1,5 +1,5 @@
-//! When new parameters may be published. Two published versions that differ by one row give that row away (Bertran et al.
-//! 2024), so that an export can be made to wait for company.
+//! When new parameters may be published. Two published versions that differ by one row give that
+//! row away (Bertran et al. 2024), so that an export can be made to wait for company.
 
 use efface_receipt::{Calibration, ReceiptFault, ReleaseTerms, SensitivitySource, WitnessQuorum};
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::suppression::SuppressionScope;
 use super::{PrivacyAccount, gaussian};
 
-/// Requests that an export waits for where nothing else was chosen. Where ten rows left together, an attacker who subtracts two exports
-/// finds no more of one of them than by guessing (`tests/difference.rs`).
+/// Requests that an export waits for where nothing else was chosen. Where ten rows left together,
+/// an attacker who subtracts two exports finds no more of one of them than by guessing
+/// (`tests/difference.rs`).
 pub(crate) const USUAL_BATCH: u64 = 10;
 
 /// The policy of a model, and what waits under it.
@@ -24,12 +25,14 @@ pub(crate) struct PolicyState {
     pub(crate) promise: Option<NoisePromise>,
     /// At most so far did the parameters move since the last export.
     pub(crate) moved: f64,
-    /// At most so far did the parameters move since the last export that had no noise. What noise hid must stay hidden: another export with less of
-    /// it would show what the first one kept back.
+    /// At most so far did the parameters move since the last export that had no noise. What noise
+    /// hid must stay hidden: another export with less of it would show what the first one kept
+    /// back.
     pub(crate) unseen: f64,
     /// Requests since the last export.
     pub(crate) waiting: u64,
-    /// Requests since the last export that had no noise. An export with noise in between does not protect them from an export without.
+    /// Requests since the last export that had no noise. An export with noise in between does not
+    /// protect them from an export without.
     pub(crate) unshown: u64,
     /// When the first of them came, in milliseconds since 1970.
     pub(crate) since: Option<i64>,
@@ -109,7 +112,8 @@ impl PolicyState {
     /// Notes that the parameters moved. What was never published has nothing to be compared with.
     pub(crate) fn travel(&mut self, distance: f64) {
         if self.published {
-            // A distance that is no number is as far as numbers go, which the manifest can hold and infinity it cannot.
+            // A distance that is no number is as far as numbers go, which the manifest can hold and
+            // infinity it cannot.
             for sum in [&mut self.moved, &mut self.unseen] {
                 let all = *sum + distance * (1.0 + 1e-9);
                 *sum = if all.is_nan() {
@@ -121,7 +125,8 @@ impl PolicyState {
         }
     }
 
-    /// What an export says of it, noise included. Err with the distance that may be hidden where they moved further.
+    /// What an export says of it, noise included. Err with the distance that may be hidden where
+    /// they moved further.
     pub(crate) fn export(&self) -> Result<ReleaseTerms, f64> {
         let mut release = self.release();
         let Some(NoisePromise {
@@ -172,8 +177,8 @@ impl PolicyState {
         }
     }
 
-    /// Requests that must have come together before an export. Noise that was calibrated hides what two versions would show; noise of a
-    /// deviation that was chosen outright promises nothing.
+    /// Requests that must have come together before an export. Noise that was calibrated hides what
+    /// two versions would show; noise of a deviation that was chosen outright promises nothing.
     pub(crate) fn batch(&self) -> u64 {
         let usual = if self.promise.is_some() {
             1
@@ -189,7 +194,8 @@ impl PolicyState {
         self.exposed().filter(|_| lets_out)
     }
 
-    /// What an export now would give away; None where nothing, or where enough requests came together.
+    /// What an export now would give away; None where nothing, or where enough requests came
+    /// together.
     pub(crate) fn exposed(&self) -> Option<String> {
         let few = self.fewest();
         let hidden = self.promise.is_some() || !self.published;
@@ -201,8 +207,8 @@ impl PolicyState {
         })
     }
 
-    /// The requests between now and an earlier export that one could compare with; the fewest, where there are several. 0 where
-    /// nothing is new.
+    /// The requests between now and an earlier export that one could compare with; the fewest,
+    /// where there are several. 0 where nothing is new.
     fn fewest(&self) -> u64 {
         let since_plain = if self.promise.is_some() {
             0
@@ -229,8 +235,9 @@ impl PolicyState {
         }
     }
 
-    /// Takes over from the model that a new fit replaces what was published of it and which requests wait: the first export of the
-    /// new model can be compared with the last one of the old.
+    /// Takes over from the model that a new fit replaces what was published of it and which
+    /// requests wait: the first export of the new model can be compared with the last one of the
+    /// old.
     pub(crate) fn succeed(&mut self, replaced: &Self) {
         self.minimum_batch = replaced.minimum_batch;
         self.delay_seconds = replaced.delay_seconds;

@@ -1,5 +1,5 @@
-//! Requests by the names that their callers gave them: one effect each. What is kept is a commitment to the name, a hash
-//! of what was asked, and the answer.
+//! Requests by the names that their callers gave them: one effect each. What is kept is a
+//! commitment to the name, a hash of what was asked, and the answer.
 
 use efface_receipt::Hash;
 use rusqlite::Connection;
@@ -38,8 +38,8 @@ impl AnsweredRequest {
     }
 }
 
-/// The answers to requests of these names; None where the root says that there was none. What was compared with the root is put
-/// down in `trusted`.
+/// The answers to requests of these names; None where the root says that there was none. What was
+/// compared with the root is put down in `trusted`.
 pub(crate) fn find(
     connection: &Connection,
     ledger: &LedgerHead,
@@ -58,7 +58,8 @@ pub(crate) fn find(
         .collect()
 }
 
-/// Keeps the answers to new requests, each under the commitment to its name. `trusted` is what their names were looked up with.
+/// Keeps the answers to new requests, each under the commitment to its name. `trusted` is what
+/// their names were looked up with.
 pub(crate) fn record<'a>(
     connection: &Connection,
     ledger: &mut LedgerHead,

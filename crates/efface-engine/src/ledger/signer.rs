@@ -1,5 +1,6 @@
-//! Where the key is that signs for a model: in its key file, in a program, or in an agent. A program or an agent keeps the
-//! key to itself; what it signs is checked against the key that the log names before it is believed.
+//! Where the key is that signs for a model: in its key file, in a program, or in an agent. A
+//! program or an agent keeps the key to itself; what it signs is checked against the key that the
+//! log names before it is believed.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ pub enum KeyPlace {
     /// In the key file beside the model.
     #[default]
     KeyFile,
-    /// In a program. The shell runs `COMMAND public`, which prints the public key, and `COMMAND sign`, which reads a message
-    /// and prints its Ed25519 signature.
+    /// In a program. The shell runs `COMMAND public`, which prints the public key, and `COMMAND
+    /// sign`, which reads a message and prints its Ed25519 signature.
     Command(String),
     /// In an agent that speaks the protocol of ssh-agent, at this socket.
     Agent(PathBuf),
@@ -150,7 +151,8 @@ fn read_public(printed: &[u8]) -> std::result::Result<[u8; 32], String> {
     let decoded = BASE64
         .decode(lines.collect::<String>().as_bytes())
         .unwrap_or_default();
-    // The key is the end of a SubjectPublicKeyInfo, whose first 12 bytes say that it is one of Ed25519 (RFC 8410).
+    // The key is the end of a SubjectPublicKeyInfo, whose first 12 bytes say that it is one of
+    // Ed25519 (RFC 8410).
     let key = match decoded.len() {
         32 => Some(decoded.as_slice()),
         44 if decoded.starts_with(&[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70]) => {

@@ -1,9 +1,10 @@
-//! The list of what must not come back. It holds keyed hashes and times: whoever has the file and not the secret beside it
-//! can test no guess.
+//! The list of what must not come back. It holds keyed hashes and times: whoever has the file and
+//! not the secret beside it can test no guess.
 //!
-//! A row that is forgotten is entered by its id, by ids that look like it, and, where the request named a person, by the
-//! person; where the policy asks for it, also by its content. Two names look alike when they are equal after Unicode
-//! normalisation (NFKC), in lower case, with blanks at the ends dropped and blanks inside taken as one.
+//! A row that is forgotten is entered by its id, by ids that look like it, and, where the request
+//! named a person, by the person; where the policy asks for it, also by its content. Two names look
+//! alike when they are equal after Unicode normalisation (NFKC), in lower case, with blanks at the
+//! ends dropped and blanks inside taken as one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +27,8 @@ pub enum SuppressionScope {
     /// Also the person that a request to forget has named.
     #[default]
     Subjects,
-    /// Also its content, under whatever id. Only rows that were forgotten under this policy are known by their content.
+    /// Also its content, under whatever id. Only rows that were forgotten under this policy are
+    /// known by their content.
     Content,
 }
 

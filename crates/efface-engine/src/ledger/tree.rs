@@ -1,9 +1,11 @@
-//! Tables under a root that is signed with every change: the training set, the list of what must not come back, and the
-//! answers to named requests. Each is a set of entries in the tree of [`training_set`], of which only the top is stored.
+//! Tables under a root that is signed with every change: the training set, the list of what must
+//! not come back, and the answers to named requests. Each is a set of entries in the tree of
+//! [`training_set`], of which only the top is stored.
 //!
-//! Whoever can write to the file can change a table, but not the root. So nothing is believed before the bucket that it lies
-//! in, with the hashes beside the way up, leads to the root: this shows that an entry is there, and that one is not. It reads a
-//! few dozen entries and one cell for every doubling of the table.
+//! Whoever can write to the file can change a table, but not the root. So nothing is believed
+//! before the bucket that it lies in, with the hashes beside the way up, leads to the root: this
+//! shows that an entry is there, and that one is not. It reads a few dozen entries and one cell for
+//! every doubling of the table.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::Peekable;
@@ -40,7 +42,8 @@ impl TreeHead {
 /// The tables that are kept this way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SealedTable {
-    /// The commitments of the rows. They have no value beside them, and receipts name the root over them.
+    /// The commitments of the rows. They have no value beside them, and receipts name the root over
+    /// them.
     Members,
     /// What must not come back.
     Forgotten,
@@ -61,7 +64,8 @@ impl SealedTable {
         self != Self::Members
     }
 
-    /// The number of the tree's topmost cell, less one: all trees share a table of cells, and no tree has so many.
+    /// The number of the tree's topmost cell, less one: all trees share a table of cells, and no
+    /// tree has so many.
     fn first_cell(self) -> u64 {
         (self as u64) << 40
     }
@@ -201,8 +205,9 @@ impl<'a> SealedTree<'a> {
         Self { connection, table }
     }
 
-    /// The values under commitments, for each of them; None where the root says that there is no entry. Buckets and the way up
-    /// are read once, and what they were found to be is put down in `trusted`.
+    /// The values under commitments, for each of them; None where the root says that there is no
+    /// entry. Buckets and the way up are read once, and what they were found to be is put down in
+    /// `trusted`.
     pub(crate) fn find(
         &self,
         head: &TreeHead,
@@ -228,7 +233,8 @@ impl<'a> SealedTree<'a> {
         Ok(values)
     }
 
-    /// Takes entries out and puts entries in. What is read for that must lead to the root as it was.
+    /// Takes entries out and puts entries in. What is read for that must lead to the root as it
+    /// was.
     pub(crate) fn change(
         &self,
         head: &mut TreeHead,
@@ -270,7 +276,8 @@ impl<'a> SealedTree<'a> {
         }
     }
 
-    /// Puts all entries of a table of the new file at this path in, so many that come in order. There must be no transaction.
+    /// Puts all entries of a table of the new file at this path in, so many that come in order.
+    /// There must be no transaction.
     pub(crate) fn load(
         &self,
         path: &Path,
@@ -345,7 +352,8 @@ impl<'a> SealedTree<'a> {
         Ok(())
     }
 
-    /// The buckets that a change touches as they are after it. They must lead to the root as they are before.
+    /// The buckets that a change touches as they are after it. They must lead to the root as they
+    /// are before.
     fn changed_buckets(
         &self,
         head: &TreeHead,
@@ -370,7 +378,8 @@ impl<'a> SealedTree<'a> {
         }
         let mut buckets = Vec::with_capacity(touched.len());
         for (bucket, (gone, come)) in touched {
-            // Keys begin like the commitments that they are of, and only tables whose keys are commitments lose entries here.
+            // Keys begin like the commitments that they are of, and only tables whose keys are
+            // commitments lose entries here.
             let known = trusted
                 .buckets
                 .get(&bucket)
@@ -391,8 +400,9 @@ impl<'a> SealedTree<'a> {
         Ok(buckets)
     }
 
-    /// Compares the whole table with its root, and shows every entry on the way: what is made of them is to be believed when this
-    /// has ended well. The entries of one bucket are in memory at a time.
+    /// Compares the whole table with its root, and shows every entry on the way: what is made of
+    /// them is to be believed when this has ended well. The entries of one bucket are in memory at
+    /// a time.
     fn check_entries(
         &self,
         head: &TreeHead,
@@ -577,8 +587,8 @@ impl<'a> SealedTree<'a> {
         Ok(())
     }
 
-    /// The key of an entry in the tree. With a value it is half the commitment, which fixes the place, and half a hash over
-    /// both: another value under the same commitment is another key.
+    /// The key of an entry in the tree. With a value it is half the commitment, which fixes the
+    /// place, and half a hash over both: another value under the same commitment is another key.
     fn leaf(&self, entry: &SealedEntry) -> Hash {
         if !self.table.has_values() {
             return entry.commitment;

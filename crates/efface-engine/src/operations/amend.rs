@@ -115,7 +115,8 @@ fn replaced(
         Some(retained.all()?)
     };
     if retained.is_empty() {
-        // Without these rows the model would have none, and no model can be made of none: it is amended in one step.
+        // Without these rows the model would have none, and no model can be made of none: it is
+        // amended in one step.
         return Ok(model.amend(rows, new)?);
     }
     let without = model.forget(&Method::default(), rows, gone)?;

@@ -1,4 +1,5 @@
-//! A copy of a model file while others may use it. No forget reaches a copy: what is forgotten after it was made is in it.
+//! A copy of a model file while others may use it. No forget reaches a copy: what is forgotten
+//! after it was made is in it.
 
 use std::path::Path;
 
@@ -21,8 +22,8 @@ use crate::ledger::newest;
 pub enum BackupContent {
     /// The whole model.
     Model,
-    /// The log and the lists that it signs, without a row and without a parameter: what [`restore`](crate::restore) needs to bring an
-    /// older copy up to date.
+    /// The log and the lists that it signs, without a row and without a parameter: what
+    /// [`restore`](crate::restore) needs to bring an older copy up to date.
     Log,
 }
 
@@ -109,7 +110,8 @@ pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft
     }
 }
 
-/// What is wrong with a file that is older than its log was when it was last changed here; None where nothing is.
+/// What is wrong with a file that is older than its log was when it was last changed here; None
+/// where nothing is.
 pub(crate) fn rollback(model: &OpenModel) -> Result<Option<String>> {
     model.store.read(|connection| {
         let ledger = Manifest::load(connection)?.ledger;

@@ -1,5 +1,5 @@
-//! The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
-//! all the same, one that is written is never missing.
+//! The parameters for other programs. The copy is in the log before it leaves: one that is then not
+//! written is listed all the same, one that is written is never missing.
 
 use efface_receipt::{
     CommitmentLabel, CopyKind, CopyState, KnownCopy, RequestKind, RequestOutcome,
@@ -108,8 +108,8 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     draft.release = Some(release);
     drafts.push(draft);
     let mut transition = opened.unchanged();
-    // Earlier exports have receipts of their own: listing them again with every export would let the log grow with the square
-    // of their number.
+    // Earlier exports have receipts of their own: listing them again with every export would let
+    // the log grow with the square of their number.
     transition.copies = vec![KnownCopy {
         number,
         kind: CopyKind::Export,
@@ -128,7 +128,8 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     })
 }
 
-/// The whole file, where the format takes the encoder of a network along or is ONNX; None where it holds the parameters alone.
+/// The whole file, where the format takes the encoder of a network along or is ONNX; None where it
+/// holds the parameters alone.
 fn network_file(
     model: &OpenModel,
     manifest: &Manifest,

@@ -1,5 +1,5 @@
-//! A new model file. It is written under another name and moved into place when it is complete, so that a path holds a
-//! whole model or what it held before.
+//! A new model file. It is written under another name and moved into place when it is complete, so
+//! that a path holds a whole model or what it held before.
 
 use std::path::Path;
 use std::thread;
@@ -28,7 +28,8 @@ use crate::ledger::key::KeyFile;
 use crate::ledger::{MethodFindings, checkpoint, founding, newest};
 use crate::progress::Progress;
 
-/// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
+/// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is
+/// set.
 pub fn fit(
     request: &FitRequest,
     path: &Path,
@@ -168,19 +169,22 @@ pub fn fit(
     progress.finish();
 
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
-    // Whoever waits to change the old model finds it gone when this is over, and has acknowledged nothing.
+    // Whoever waits to change the old model finds it gone when this is over, and has acknowledged
+    // nothing.
     let old = replaced.reopened(path)?;
     let held = old.as_ref().map(|store| store.begin(true)).transpose()?;
     old.as_ref()
         .map_or(Ok(()), |store| replaced.check_unchanged(store))?;
-    // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
+    // The key is in place before the model that needs it, and the key of a model that is replaced
+    // goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
         // The seed goes along: without it nothing could be forgotten after a recovery.
         KeyFile::at(path).add(Some(recovery), Some(&secrets.noise))?;
     }
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
-    // The head of a log that is given up goes first: beside another model, after a crash, it would look like an exchange.
+    // The head of a log that is given up goes first: beside another model, after a crash, it would
+    // look like an exchange.
     if replaced.origin.is_some() {
         let _ = std::fs::remove_file(newest::head_path(path));
     }
@@ -205,7 +209,8 @@ pub fn fit(
     })
 }
 
-/// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.
+/// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can
+/// go on.
 fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
     let stopped = summary
         .network

@@ -1,8 +1,8 @@
-//! From a request to the contents of a new file: rows in memory and a model of them or, where they are too many and the model can be made of
-//! batches, rows that are in the file already.
+//! From a request to the contents of a new file: rows in memory and a model of them or, where they
+//! are too many and the model can be made of batches, rows that are in the file already.
 //!
-//! Rows are read once where their columns are numbers that become features as they are, and twice otherwise. Either way they are held until
-//! it shows that there are too many of them.
+//! Rows are read once where their columns are numbers that become features as they are, and twice
+//! otherwise. Either way they are held until it shows that there are too many of them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -74,7 +74,8 @@ enum TakenRows {
     InFile(Box<WrittenRows>),
 }
 
-/// Lets one thread read rows, and holds them here or, once they are too many, writes them to the new file.
+/// Lets one thread read rows, and holds them here or, once they are too many, writes them to the
+/// new file.
 fn take_rows<T: Send>(
     request: &FitRequest,
     observed: &ObservedColumns,
@@ -89,7 +90,8 @@ fn take_rows<T: Send>(
         let read = reading
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // Where both have failed, the reader may only have found that nobody takes its batches any more.
+        // Where both have failed, the reader may only have found that nobody takes its batches any
+        // more.
         let rows = taken?;
         let read = read?;
         request.source.check_unchanged()?;
@@ -114,7 +116,8 @@ fn hold_or_write(
         let Some(beyond) = held.hold(batch) else {
             continue;
         };
-        // In memory wherever that can be: with its rows at hand, a fit knows more of its own rounding.
+        // In memory wherever that can be: with its rows at hand, a fit knows more of its own
+        // rounding.
         if !streamed::is_possible(request, observed)? {
             return Err(request
                 .source

@@ -1,5 +1,6 @@
-//! One request to forget, to all models of a folder. Each model changes on its own, with a receipt of its own under the one name of
-//! the request: a run that was cut short is finished by running it again, and a model that answered before gives its first answer.
+//! One request to forget, to all models of a folder. Each model changes on its own, with a receipt
+//! of its own under the one name of the request: a run that was cut short is finished by running it
+//! again, and a model that answered before gives its first answer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub enum FolderOutcome {
     NoSuchRows,
     /// Its rows name no people, or in another column.
     NoSuchColumn,
-    /// The index says that it has no rows of this person, and it has not changed since the index was made.
+    /// The index says that it has no rows of this person, and it has not changed since the index
+    /// was made.
     NotAsked,
     /// Nothing was changed.
     Failed,

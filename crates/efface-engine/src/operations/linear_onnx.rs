@@ -1,8 +1,8 @@
-//! Linear models and naive Bayes as ONNX: one matrix product, two where densities are normal, and for models with probabilities a
-//! softmax after it, for rates an exponential.
-//! The input is a row of features as the model is fed with them, in the order of the note `features`; the notes `feature_shift` and
-//! `feature_scale` say how numbers become features, and `classes` what the columns of the output stand for. Of a
-//! model of classes, `label` is a second output.
+//! Linear models and naive Bayes as ONNX: one matrix product, two where densities are normal, and
+//! for models with probabilities a softmax after it, for rates an exponential. The input is a row
+//! of features as the model is fed with them, in the order of the note `features`; the notes
+//! `feature_shift` and `feature_scale` say how numbers become features, and `classes` what the
+//! columns of the output stand for. Of a model of classes, `label` is a second output.
 
 use efface::{Family, Recipe};
 use efface_nn::onnx::{
@@ -139,7 +139,8 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
             parameters.table("variances"),
             priors().collect(),
         ),
-        // A feature is there (1) or not (0). Each that is not adds log(1 − p), which is put into the constant.
+        // A feature is there (1) or not (0). Each that is not adds log(1 − p), which is put into
+        // the constant.
         Family::BernoulliNb => {
             let missing = |log: &f64| (-log.exp()).ln_1p();
             let mut constants: Vec<f64> = priors().collect();
@@ -164,8 +165,8 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
     })
 }
 
-/// log p_c − Σ_j ½log(2πv_cj) + (x_j − m_cj)²/(2v_cj) about the middle of the classes' means, where single precision rounds least. Means and
-/// variances have a line per feature.
+/// log p_c − Σ_j ½log(2πv_cj) + (x_j − m_cj)²/(2v_cj) about the middle of the classes' means, where
+/// single precision rounds least. Means and variances have a line per feature.
 fn normal_densities(
     means: &[Vec<f64>],
     variances: &[Vec<f64>],

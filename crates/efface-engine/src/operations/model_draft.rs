@@ -26,7 +26,8 @@ pub(super) struct NewRows {
     pub(super) lines: Vec<u64>,
 }
 
-/// What is known of the rows of a new file while they are written, in no order: it is put in order when all of them are there.
+/// What is known of the rows of a new file while they are written, in no order: it is put in order
+/// when all of them are there.
 pub(super) struct RowLoad {
     /// The commitments to the rows.
     pub(super) leaves: RecordSorter,
@@ -149,8 +150,8 @@ impl EncodedRows {
     }
 }
 
-/// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
-/// its process is alive.
+/// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on
+/// it tells others that its process is alive.
 pub(super) struct ModelDraft {
     name: LockedName,
     published: bool,

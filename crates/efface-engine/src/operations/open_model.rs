@@ -1,5 +1,5 @@
-//! An open model file, as every operation works on it: the connection, and the model that the last change left in
-//! memory.
+//! An open model file, as every operation works on it: the connection, and the model that the last
+//! change left in memory.
 
 use efface::Model;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,12 @@ use crate::ledger::{LedgerHead, newest};
 /// A model file that is open.
 pub(crate) struct OpenModel {
     pub(crate) store: ModelStore,
-    /// The model as the last change of this process left it, with the root of the log after that change. If another
-    /// process has changed the file since, the root in the file differs, and the model is read again.
+    /// The model as the last change of this process left it, with the root of the log after that
+    /// change. If another process has changed the file since, the root in the file differs, and the
+    /// model is read again.
     last: Mutex<Option<(Hash, Arc<Model>)>>,
-    /// What makes features of cells, under the root of the log that it was read at. Rows that wait to be scrubbed must be read
-    /// for it, which questions that follow a change need not repeat.
+    /// What makes features of cells, under the root of the log that it was read at. Rows that wait
+    /// to be scrubbed must be read for it, which questions that follow a change need not repeat.
     read_encoder: Mutex<Option<(Hash, Encoder)>>,
     seen_receipts: Mutex<SeenReceipts>,
     /// Where a pretrained encoder is, if not where it was at the fit.
@@ -65,7 +66,8 @@ impl OpenModel {
         Ok(model)
     }
 
-    /// Says how to come to the keys. Where that of an encrypted file cannot be had, whatever needs its rows says so.
+    /// Says how to come to the keys. Where that of an encrypted file cannot be had, whatever needs
+    /// its rows says so.
     pub(crate) fn set_access(&mut self, access: KeyAccess) {
         self.access = access;
         self.store.unlock(|check| {
@@ -94,7 +96,8 @@ impl OpenModel {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, Arc::new(model)));
     }
 
-    /// Keeps the model in memory under another root: the log grew from `old` to `new`, and the model stayed the same.
+    /// Keeps the model in memory under another root: the log grew from `old` to `new`, and the
+    /// model stayed the same.
     pub(crate) fn move_root(&self, old: &Hash, new: Hash) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((root, _)) = last.as_mut().filter(|(root, _)| root == old) {
@@ -102,8 +105,8 @@ impl OpenModel {
         }
     }
 
-    /// The manifest, and the encoder of columns, which is read where the log has grown since it was. The caller holds a
-    /// transaction.
+    /// The manifest, and the encoder of columns, which is read where the log has grown since it
+    /// was. The caller holds a transaction.
     pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
         let manifest = self.store.with(Manifest::load)?;
         match self.known_encoder(&manifest.ledger.root) {
@@ -126,7 +129,8 @@ impl OpenModel {
             .map(|(_, encoder)| encoder.clone())
     }
 
-    /// The manifest and the encoder of columns as the file has them, whatever is known. The caller holds a transaction.
+    /// The manifest and the encoder of columns as the file has them, whatever is known. The caller
+    /// holds a transaction.
     pub(crate) fn read_snapshot(&self) -> Result<ModelSnapshot> {
         let snapshot = self.store.with(|connection| {
             let manifest = Manifest::load(connection)?;
@@ -151,8 +155,9 @@ impl OpenModel {
         Ok(snapshot)
     }
 
-    /// Keeps what makes features of cells for whoever reads the log at this root. Where rows wait to be scrubbed, the file has it
-    /// as it was before they left, and all of them would have to be read for it.
+    /// Keeps what makes features of cells for whoever reads the log at this root. Where rows wait
+    /// to be scrubbed, the file has it as it was before they left, and all of them would have to be
+    /// read for it.
     pub(crate) fn keep_encoder(&self, root: Hash, encoder: Encoder) {
         *self
             .read_encoder
@@ -167,7 +172,8 @@ impl OpenModel {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a file that is older than its log was when it was last changed here. The caller holds a transaction.
+    /// Refuses a file that is older than its log was when it was last changed here. The caller
+    /// holds a transaction.
     pub(crate) fn check_rollback(&self, ledger: &LedgerHead) -> Result<()> {
         let path = self.store.path();
         match self

@@ -62,7 +62,8 @@ pub(crate) fn parameters_of(
     })
 }
 
-/// Every number that an export could hold, in an order that stays the same; empty for a model that cannot be exported.
+/// Every number that an export could hold, in an order that stays the same; empty for a model that
+/// cannot be exported.
 pub(crate) fn numbers(store: &ModelStore, manifest: &Manifest) -> Result<Vec<f64>> {
     Ok(match model::scorer(store, manifest)?.parameters() {
         Ok(parameters) => numbers_of(&parameters),

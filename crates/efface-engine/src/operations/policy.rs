@@ -1,5 +1,6 @@
-//! The rules of a model: when new parameters may be published and with how much noise, and when forgotten rows are
-//! scrubbed. A change of them has a receipt: who could publish what, and when, is part of the log.
+//! The rules of a model: when new parameters may be published and with how much noise, and when
+//! forgotten rows are scrubbed. A change of them has a receipt: who could publish what, and when,
+//! is part of the log.
 
 use efface_receipt::{PrivacyTotal, RequestKind, RequestOutcome};
 use serde::Serialize;
@@ -15,7 +16,8 @@ use crate::ledger::gaussian::{DELTA, EPSILON};
 use crate::ledger::suppression::SuppressionScope;
 use crate::ledger::{NoisePromise, ReceiptDraft, USUAL_BATCH, WitnessTerms, founding};
 
-/// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
+/// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change
+/// writes.
 const MOST_WAITING: u64 = 10_000;
 
 /// Witnesses that a policy names, at most: the receipt of the change lists them.
@@ -30,8 +32,9 @@ const USUAL: (u64, u64) = (64, 86_400);
 /// When new parameters may be published, and when forgotten rows are scrubbed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReleasePolicy {
-    /// Requests that must have come together before an export; 1 for none to wait for. Ten where nothing was chosen and no noise is calibrated. Requests are counted, not rows:
-    /// a request is a person, and a person is what hides among others.
+    /// Requests that must have come together before an export; 1 for none to wait for. Ten where
+    /// nothing was chosen and no noise is calibrated. Requests are counted, not rows: a request is
+    /// a person, and a person is what hides among others.
     pub minimum_batch: u64,
     /// Seconds after which an export waits no longer; 0 for never.
     pub delay_seconds: u64,
@@ -39,21 +42,23 @@ pub struct ReleasePolicy {
     pub noise: ExportNoise,
     /// Requests since the last export.
     pub waiting: u64,
-    /// An upper bound on the distance that the parameters moved since the last export; None before the first.
+    /// An upper bound on the distance that the parameters moved since the last export; None before
+    /// the first.
     pub moved: Option<f64>,
-    /// What exports with noise since the last one without have spent, at the δ of the policy; None where the policy has no
-    /// δ, or where noise of one of them was chosen outright.
+    /// What exports with noise since the last one without have spent, at the δ of the policy; None
+    /// where the policy has no δ, or where noise of one of them was chosen outright.
     pub spent: Option<PrivacyTotal>,
     /// Rows that may wait to be scrubbed; 1 where every forget scrubs before it returns.
     pub settle_after: u64,
     /// Seconds after which they wait no longer; 0 where none ever waits.
     pub settle_within_seconds: u64,
-    /// Whether this model can put scrubbing off at all. Models that keep no sums write little at a forget, and scrub at
-    /// once whatever the policy says.
+    /// Whether this model can put scrubbing off at all. Models that keep no sums write little at a
+    /// forget, and scrub at once whatever the policy says.
     pub can_defer: bool,
     /// What keeps a forgotten row from being learned again.
     pub suppress: SuppressionScope,
-    /// Who must have signed the head of the log before anything is exported; None where nobody must.
+    /// Who must have signed the head of the log before anything is exported; None where nobody
+    /// must.
     pub witnesses: Option<WitnessTerms>,
 }
 
@@ -74,8 +79,8 @@ pub enum ExportNoise {
         epsilon: f64,
         /// δ, between 0 and 1.
         delta: f64,
-        /// The distance to hide. An export whose parameters moved further is refused. None measures the distance: then
-        /// the noise itself tells how far they moved.
+        /// The distance to hide. An export whose parameters moved further is refused. None measures
+        /// the distance: then the noise itself tells how far they moved.
         sensitivity: Option<f64>,
     },
 }
@@ -85,8 +90,8 @@ pub enum ExportNoise {
 pub struct PolicyChange {
     /// Requests that an export waits for.
     pub minimum_batch: Option<u64>,
-    /// Said by whoever lets an export out with fewer requests than usual, or after a time: whoever holds two such versions can compute
-    /// the rows that were forgotten in between.
+    /// Said by whoever lets an export out with fewer requests than usual, or after a time: whoever
+    /// holds two such versions can compute the rows that were forgotten in between.
     pub expose_forgotten: bool,
     /// Seconds after which it waits no longer.
     pub delay_seconds: Option<u64>,
@@ -98,7 +103,8 @@ pub struct PolicyChange {
     pub settle_within_seconds: Option<u64>,
     /// What keeps a forgotten row from being learned again.
     pub suppress: Option<SuppressionScope>,
-    /// Who must have signed the head of the log before anything is exported; no key at all for nobody.
+    /// Who must have signed the head of the log before anything is exported; no key at all for
+    /// nobody.
     pub witnesses: Option<WitnessTerms>,
 }
 

@@ -12,7 +12,8 @@ use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::ledger::{self, LedgerHead, TrustedTree, founding, requests};
 
-/// Shows the receipts of these numbers, oldest first, with their bytes in the log; gives how many receipts the log has.
+/// Shows the receipts of these numbers, oldest first, with their bytes in the log; gives how many
+/// receipts the log has.
 pub(crate) fn each(
     model: &OpenModel,
     numbers: Range<u64>,
@@ -60,8 +61,9 @@ pub enum ReceiptQuery {
     Receipt(String),
     /// The receipt that answered the request of this name.
     Request(String),
-    /// The forget of this person's rows: the value that names the person, and the opening of the receipt's commitment to it,
-    /// which was told when the request was answered and is kept nowhere.
+    /// The forget of this person's rows: the value that names the person, and the opening of the
+    /// receipt's commitment to it, which was told when the request was answered and is kept
+    /// nowhere.
     Subject {
         /// The value.
         value: String,
@@ -126,7 +128,8 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
     Ok(found)
 }
 
-/// Where a receipt stands in the log. The newest receipts are asked for most; those that were looked at are remembered.
+/// Where a receipt stands in the log. The newest receipts are asked for most; those that were
+/// looked at are remembered.
 fn search(model: &OpenModel, ledger: &LedgerHead, id: &str) -> Result<Option<u64>> {
     let id_at = |sequence: u64| -> Result<String> {
         let bytes = model
@@ -166,7 +169,8 @@ pub(crate) fn consistency(model: &OpenModel, old: u64) -> Result<ConsistencyProo
         .with(|connection| ledger::consistency(connection, &ledger, old))
 }
 
-/// Keeps the cosignatures of witnesses with the head that they are of. The log and the model stay as they are, and nothing is signed.
+/// Keeps the cosignatures of witnesses with the head that they are of. The log and the model stay
+/// as they are, and nothing is signed.
 pub(crate) fn add_cosignatures(
     model: &OpenModel,
     witnesses: &WitnessQuorum,

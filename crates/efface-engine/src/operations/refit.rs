@@ -1,9 +1,10 @@
-//! A new fit in the place of a model: the nightly refit. The model keeps its log, its keys, its policy and the list of what it has
-//! forgotten; rows on that list are refused.
+//! A new fit in the place of a model: the nightly refit. The model keeps its log, its keys, its
+//! policy and the list of what it has forgotten; rows on that list are refused.
 //!
-//! The fit itself holds nothing, so that forgets go on meanwhile. When it is done, the file is held, the list is asked as it is *then*, and
-//! all rows are exchanged in one transaction: a forget that was acknowledged while the fit ran is on the list, and a fit that would bring
-//! its row back is refused.
+//! The fit itself holds nothing, so that forgets go on meanwhile. When it is done, the file is
+//! held, the list is asked as it is *then*, and all rows are exchanged in one transaction: a forget
+//! that was acknowledged while the fit ran is on the list, and a fit that would bring its row back
+//! is refused.
 
 use std::path::Path;
 use std::time::Instant;
@@ -75,7 +76,8 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     };
     check_names(&change.manifest, request)?;
     returning::check_row_names(&change, &rows.names)?;
-    // Rows that only judge the model are held against the list too: it is a use of them all the same.
+    // Rows that only judge the model are held against the list too: it is a use of them all the
+    // same.
     judging.map_or(Ok(()), |names| returning::check_row_names(&change, &names))?;
     if change.manifest.blueprint.shape() == blueprint.shape() {
         returning::check_content(&change, &rows, &[])?;
@@ -126,7 +128,8 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     })
 }
 
-/// What can be known before a long fit: that the key is there, and that names can be compared. Gives the number of the first new row.
+/// What can be known before a long fit: that the key is there, and that names can be compared.
+/// Gives the number of the first new row.
 fn check_before(opened: &OpenModel, request: &FitRequest) -> Result<u64> {
     let change = OpenedChange::begin(opened, false)?;
     change.signing_key()?;
@@ -134,7 +137,8 @@ fn check_before(opened: &OpenModel, request: &FitRequest) -> Result<u64> {
     Ok(change.manifest.next_row)
 }
 
-/// Refuses rows that are named by their positions, where the list of what was forgotten names some: it would mean other rows.
+/// Refuses rows that are named by their positions, where the list of what was forgotten names some:
+/// it would mean other rows.
 fn check_names(manifest: &Manifest, request: &FitRequest) -> Result<()> {
     let by_position = request.id.is_none() || manifest.blueprint.id.is_none();
     if by_position && manifest.ledger.forgotten.set.count > 0 {

@@ -1,5 +1,5 @@
-//! The model that a new fit replaces. What it was made to forget must not come back with the new one: its list goes over to the
-//! new log, and rows that are on it are refused.
+//! The model that a new fit replaces. What it was made to forget must not come back with the new
+//! one: its list goes over to the new log, and rows that are on it are refused.
 
 use std::path::Path;
 
@@ -99,15 +99,16 @@ impl ReplacedModel {
         self.list.as_ref().map(|list| list.seed.carried(origin))
     }
 
-    /// The file of the model that is about to be replaced, to be held until it is; None where there is none.
+    /// The file of the model that is about to be replaced, to be held until it is; None where there
+    /// is none.
     pub(crate) fn reopened(&self, path: &Path) -> Result<Option<ModelStore>> {
         self.seen
             .map(|_| ModelStore::open(path, true, PATIENCE))
             .transpose()
     }
 
-    /// Refuses to replace a model that has forgotten something while the new one was fitted. The caller holds the file, so that
-    /// nothing more is forgotten before it is replaced.
+    /// Refuses to replace a model that has forgotten something while the new one was fitted. The
+    /// caller holds the file, so that nothing more is forgotten before it is replaced.
     pub(crate) fn check_unchanged(&self, held: &ModelStore) -> Result<()> {
         let now = held.with(Manifest::load)?.ledger.forgotten;
         if self.seen.is_some_and(|seen| seen != now) {

@@ -1,4 +1,5 @@
-//! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
+//! What a caller gets back. The names of the fields are part of the command's JSON output and stay
+//! as they are.
 
 use efface::scores::{PenaltyChoice, QualityScores};
 use efface::{Certificate, Evidence, Form, NotCovered, Precomputed, Recipe};
@@ -23,10 +24,11 @@ pub struct ChangeReport {
     pub rows: usize,
     /// An upper bound on the distance to the parameters of a model fitted without the rows.
     pub bound: f64,
-    /// The relative distance to retraining that counts as equal; None for a method that aims at none.
+    /// The relative distance to retraining that counts as equal; None for a method that aims at
+    /// none.
     pub tolerance: Option<f64>,
-    /// Whether the bound is above the tolerance, or says nothing. The change was made all the same, and claims no more than
-    /// its bound.
+    /// Whether the bound is above the tolerance, or says nothing. The change was made all the same,
+    /// and claims no more than its bound.
     pub tolerance_missed: bool,
     /// Wall time from reading the model to the end of the transaction.
     pub seconds: f64,
@@ -45,14 +47,15 @@ pub struct ChangeReport {
     /// In a dry run, how far the parameters would move, as a part of their norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<f64>,
-    /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next settle.
+    /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next
+    /// settle.
     pub scrubbed: bool,
     /// Whether the request had been answered before, and this is that answer.
     pub replayed: bool,
     /// The receipt; None in a dry run.
     pub receipt: Option<ReceiptPlace>,
-    /// For a request about a person: the nonce that proves whom the receipt's `subject` stands for. It is told once and kept
-    /// nowhere.
+    /// For a request about a person: the nonce that proves whom the receipt's `subject` stands for.
+    /// It is told once and kept nowhere.
     pub subject_opening: Option<String>,
     /// The record of the method.
     pub evidence: Evidence,
@@ -72,7 +75,8 @@ pub struct ReceiptPlace {
 pub struct FitReport {
     /// The model as it lies in the file.
     pub summary: ModelSummary,
-    /// The relative distance to the exact minimum over the rows that counts as equal; None for a model trained with noise.
+    /// The relative distance to the exact minimum over the rows that counts as equal; None for a
+    /// model trained with noise.
     pub tolerance: Option<f64>,
     /// Whether the bound of the fitted model is above the tolerance, or says nothing.
     pub tolerance_missed: bool,
@@ -86,7 +90,8 @@ pub struct FitReport {
     pub remarks: Vec<String>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.
     pub carried: u64,
-    /// Why its list of them, or a part of it, was not carried over; None where there was none, or all of it was.
+    /// Why its list of them, or a part of it, was not carried over; None where there was none, or
+    /// all of it was.
     pub dropped: Option<String>,
 }
 
@@ -101,7 +106,8 @@ pub struct Prediction {
     pub line: u64,
     /// One score per output; for k-means, the distance to each centre.
     pub scores: Vec<f64>,
-    /// The probability of every class, in the order of the classes; None for a model without probabilities.
+    /// The probability of every class, in the order of the classes; None for a model without
+    /// probabilities.
     pub probabilities: Option<Vec<f64>>,
     /// The class, for a classifier; the number of the cluster, for k-means.
     pub label: Option<String>,
@@ -157,7 +163,8 @@ pub struct ModelSummary {
     pub subjects: usize,
     /// Name, kind and number of features of each column.
     pub feature_columns: Vec<(String, String, usize)>,
-    /// What is made of the features of all columns together, and how many features that gives; None where they stay as they are.
+    /// What is made of the features of all columns together, and how many features that gives; None
+    /// where they stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feature_expansion: Option<(String, usize)>,
     /// Whether rows are kept as index–value pairs.
@@ -186,7 +193,8 @@ pub struct ModelSummary {
     pub file_bytes: u64,
     /// Whether its rows and parameters are encrypted.
     pub encrypted: bool,
-    /// How good the model is, as measured at the fit. Whatever changes the rows drops them: they are figures of the model before.
+    /// How good the model is, as measured at the fit. Whatever changes the rows drops them: they
+    /// are figures of the model before.
     pub scores: Vec<MeasuredScores>,
     /// How the penalty was chosen from the rows; None where it was given.
     pub penalty: Option<PenaltyChoice>,
@@ -213,13 +221,14 @@ pub struct Parameters {
     pub outputs: Vec<String>,
     /// Names of the classes, for a classifier.
     pub classes: Option<Vec<String>>,
-    /// Lists of one number per output: `intercept` (0 without one), `class_prior`. Where features are scaled or weighed,
-    /// `feature_shift` and `feature_scale` have one number per feature: the model takes (x − shift) / scale.
+    /// Lists of one number per output: `intercept` (0 without one), `class_prior`. Where features
+    /// are scaled or weighed, `feature_shift` and `feature_scale` have one number per feature: the
+    /// model takes (x − shift) / scale.
     pub vectors: Vec<(&'static str, Vec<f64>)>,
     /// Names of the features; those whose name was erased are left out.
     pub features: Vec<String>,
-    /// Tables of a line per feature with one number per output: `coefficients`, `feature_log_prob`, `means`, `variances`,
-    /// `centers`.
+    /// Tables of a line per feature with one number per output: `coefficients`, `feature_log_prob`,
+    /// `means`, `variances`, `centers`.
     pub tables: Vec<(&'static str, Vec<Vec<f64>>)>,
 }
 

@@ -1,10 +1,13 @@
-//! An older copy takes the place of a model that was lost. What was forgotten since the copy was made is forgotten from it, and its log
-//! goes on where the newer one ended, before anybody can ask it for a score.
+//! An older copy takes the place of a model that was lost. What was forgotten since the copy was
+//! made is forgotten from it, and its log goes on where the newer one ended, before anybody can ask
+//! it for a score.
 //!
-//! A receipt does not say which rows left: it holds commitments. But the newer log signs the list of the commitments of all rows that
-//! are in the model, and the copy still has the rows with the nonces of their commitments. A row of the copy whose commitment is not on
-//! the newer list has left since, and goes. A commitment on the newer list whose row is not in the copy is of a row that was learned or
-//! corrected since: it is lost, and the receipt of the restore says how many are.
+//! A receipt does not say which rows left: it holds commitments. But the newer log signs the list
+//! of the commitments of all rows that are in the model, and the copy still has the rows with the
+//! nonces of their commitments. A row of the copy whose commitment is not on the newer list has
+//! left since, and goes. A commitment on the newer list whose row is not in the copy is of a row
+//! that was learned or corrected since: it is lost, and the receipt of the restore says how many
+//! are.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -43,7 +46,8 @@ use crate::progress::Progress;
 pub struct RestoreRequest<'a> {
     /// The older copy, which is only read.
     pub backup: &'a Path,
-    /// A newer file of the same log: the model that is damaged, or a copy of its log. It is only read.
+    /// A newer file of the same log: the model that is damaged, or a copy of its log. It is only
+    /// read.
     pub log: &'a Path,
     /// Where the restored model is written. Nothing may be there; its key file lies beside it.
     pub path: &'a Path,
@@ -80,7 +84,8 @@ pub struct RestoreReport {
     pub evidence: Evidence,
 }
 
-/// Restores a model from an older copy and a newer log. Neither file is changed, and a failure leaves nothing behind.
+/// Restores a model from an older copy and a newer log. Neither file is changed, and a failure
+/// leaves nothing behind.
 pub fn restore(request: &RestoreRequest<'_>) -> Result<RestoreReport> {
     let started = Instant::now();
     let inputs = [request.backup, request.log];
@@ -135,7 +140,8 @@ struct NewerLog {
 }
 
 impl NewerLog {
-    /// Reads the log and the lists that it signs. It must be signed by the keys of the copy, and continue the copy's log.
+    /// Reads the log and the lists that it signs. It must be signed by the keys of the copy, and
+    /// continue the copy's log.
     fn read(request: &RestoreRequest<'_>, path: &Path, copy: &OpenModel) -> Result<Self> {
         let store = ModelStore::open(request.log, false, PATIENCE)?;
         let old = copy.store.read(Manifest::load)?.ledger;
@@ -149,7 +155,8 @@ impl NewerLog {
             {
                 return damaged(format!("it does not continue the copy: {what}"));
             }
-            // A head that was written down beside the model may be newer than this log: then more was forgotten.
+            // A head that was written down beside the model may be newer than this log: then more
+            // was forgotten.
             if let Some(what) = newest::rollback(connection, ledger, path)? {
                 return damaged(what);
             }
@@ -190,7 +197,8 @@ impl NewerLog {
         let signer = model
             .access
             .signer(model.store.path(), &self.manifest.ledger.key)?;
-        // Rows that waited in the copy are folded out first: the newer log knows what became of them.
+        // Rows that waited in the copy are folded out first: the newer log knows what became of
+        // them.
         let mut change = OpenedChange::begin(model, true)?.scrub()?.opened;
         let receipts_since = self.manifest.ledger.size - change.manifest.ledger.size;
         let (gone, lost) = self.compare(&change)?;
@@ -256,7 +264,8 @@ impl NewerLog {
         })
     }
 
-    /// The rows of the copy that have left since, and the commitments of rows that only the newer file had.
+    /// The rows of the copy that have left since, and the commitments of rows that only the newer
+    /// file had.
     fn compare(&self, change: &OpenedChange<'_>) -> Result<(Vec<RowId>, Vec<Hash>)> {
         let mut gone = Vec::new();
         let mut missing = self.members.clone();
@@ -336,7 +345,8 @@ impl NewerLog {
         Ok(())
     }
 
-    /// From the state in which the newer log left the model to the one that the restored file is in.
+    /// From the state in which the newer log left the model to the one that the restored file is
+    /// in.
     fn transition(&self, change: &mut OpenedChange<'_>) -> ModelTransition {
         let before = self.manifest.state();
         let after = change.manifest.state();

@@ -1,4 +1,5 @@
-//! Rows that come in a new file and must not: those that were forgotten, and those of people who asked to be.
+//! Rows that come in a new file and must not: those that were forgotten, and those of people who
+//! asked to be.
 
 use super::change::{ArrivingRows, OpenedChange};
 use super::ingest::{RowBatch, RowNames};
@@ -8,8 +9,9 @@ use crate::error::{Error, Result, SuppressionKind};
 use crate::file::OutgoingRow;
 use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionScope};
 
-/// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was, as far as the policy says
-/// so. Rows that are amended are here already: `new_ids` is false for them.
+/// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was,
+/// as far as the policy says so. Rows that are amended are here already: `new_ids` is false for
+/// them.
 pub(super) fn check_names(
     change: &OpenedChange<'_>,
     batch: &RowBatch,

@@ -1,5 +1,6 @@
-//! Which rows of a source are meant: those that a condition keeps, those that are held out, those of a fold. A choice looks at one row at a time and depends on
-//! no other, so that it stays when rows come or go.
+//! Which rows of a source are meant: those that a condition keeps, those that are held out, those
+//! of a fold. A choice looks at one row at a time and depends on no other, so that it stays when
+//! rows come or go.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,8 @@ use crate::error::{Error, Result};
 /// A rule that keeps some rows of a source.
 #[derive(Debug, Clone)]
 pub(crate) enum RowChoice {
-    /// Rows whose place lies in a range, or outside it. The place is a number from 0 to 1 that follows from a seed and from the id
-    /// of the row, or from its position where it has no id.
+    /// Rows whose place lies in a range, or outside it. The place is a number from 0 to 1 that
+    /// follows from a seed and from the id of the row, or from its position where it has no id.
     Drawn(DrawnRows),
     /// Rows that a condition keeps.
     Where(RowCondition),

@@ -1,4 +1,5 @@
-//! Where rows come from: a file, or memory. A server holds rows that never were a file; both go the same way from here on.
+//! Where rows come from: a file, or memory. A server holds rows that never were a file; both go the
+//! same way from here on.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use crate::operations::row_pass::{
 /// What errors call rows that have no file.
 const IN_MEMORY: &str = "rows in memory";
 
-/// Rows to fit, learn, amend, audit or score. It can be read in any number of passes, and is cheap to clone.
+/// Rows to fit, learn, amend, audit or score. It can be read in any number of passes, and is cheap
+/// to clone.
 #[derive(Debug, Clone)]
 pub enum RowSource {
     /// A file, or bytes that are read like one.
@@ -82,7 +84,8 @@ impl From<&RowSource> for RowSource {
     }
 }
 
-/// Records in memory: cells under the names of their columns. Errors count records from 1, as lines of a file.
+/// Records in memory: cells under the names of their columns. Errors count records from 1, as lines
+/// of a file.
 ///
 /// ```
 /// use efface::features::Cell;
@@ -130,14 +133,15 @@ impl RecordTable {
         })
     }
 
-    /// Records that name their cells themselves, as JSON objects do. Columns stand in the order in which their names first
-    /// appear; a record without a column has nothing there.
+    /// Records that name their cells themselves, as JSON objects do. Columns stand in the order in
+    /// which their names first appear; a record without a column has nothing there.
     ///
     /// # Errors
     /// A record names a column twice.
     pub fn from_records(records: Vec<Vec<(String, Cell)>>) -> Result<Self> {
         let mut records = records.into_iter();
-        // Most records name the same columns in the same order, and most tables of a service have one record.
+        // Most records name the same columns in the same order, and most tables of a service have
+        // one record.
         let (mut columns, first): (Vec<String>, Vec<Cell>) =
             records.next().unwrap_or_default().into_iter().unzip();
         let mut rows = vec![first];
@@ -203,8 +207,8 @@ impl RecordTable {
     }
 }
 
-/// Sparse rows in memory: a target, which a prediction ignores, and entries with increasing indices. Errors count rows from
-/// 1, as lines of a file.
+/// Sparse rows in memory: a target, which a prediction ignores, and entries with increasing
+/// indices. Errors count rows from 1, as lines of a file.
 #[derive(Debug, Clone)]
 pub struct SparseRows {
     rows: Arc<[SparseRow]>,
@@ -287,7 +291,8 @@ impl RowSource {
         }))
     }
 
-    /// The rows of this source that a condition keeps. They are named by their positions in the whole source, where they have no id.
+    /// The rows of this source that a condition keeps. They are named by their positions in the
+    /// whole source, where they have no id.
     #[must_use]
     pub fn matching(&self, condition: RowCondition) -> Self {
         self.chosen(RowChoice::Where(condition))
@@ -374,8 +379,9 @@ impl RowSource {
         }
     }
 
-    /// Begins a pass over rows of cells in blocks, which several threads can parse side by side. None for rows that are no files of
-    /// cells, or that are chosen by where they stand among all, which a block does not know.
+    /// Begins a pass over rows of cells in blocks, which several threads can parse side by side.
+    /// None for rows that are no files of cells, or that are chosen by where they stand among all,
+    /// which a block does not know.
     pub(super) fn blocks(&self, bytes: usize) -> Result<Option<SourceBlocks>> {
         match self {
             _ if self.is_sparse() => Ok(None),
@@ -451,7 +457,8 @@ impl RowSource {
         }
     }
 
-    /// How far passes go, and how far the latest has come: bytes of files, which rows in memory do not have.
+    /// How far passes go, and how far the latest has come: bytes of files, which rows in memory do
+    /// not have.
     pub(super) fn progress(&self) -> Option<PassProgress> {
         match self {
             Self::File(source) => Some(PassProgress {
@@ -480,8 +487,8 @@ impl RowSource {
         }
     }
 
-    /// Refuses files that are no longer those that were opened: a pass saw rows of before and after the change, or two passes other
-    /// rows.
+    /// Refuses files that are no longer those that were opened: a pass saw rows of before and after
+    /// the change, or two passes other rows.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         match self {
             Self::File(source) => Ok(source.check_unchanged()?),
@@ -511,7 +518,8 @@ impl PassProgress {
         sizes.sum()
     }
 
-    /// The files before the current one are read; those behind it keep the count of the pass before.
+    /// The files before the current one are read; those behind it keep the count of the pass
+    /// before.
     pub(super) fn bytes_read(&self) -> u64 {
         let at = self
             .current

@@ -1,5 +1,5 @@
-//! Scores. A [`Scorer`] is loaded once and holds all that a score needs, so that it can be shared between threads and does
-//! not keep others from changing the file.
+//! Scores. A [`Scorer`] is loaded once and holds all that a score needs, so that it can be shared
+//! between threads and does not keep others from changing the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,13 @@ use crate::codec::text_encoder::{StoredEncoder, TextEncoder};
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Silent};
 
-/// Rows that are scored together: some models make tables first, which is too much for every single row.
+/// Rows that are scored together: some models make tables first, which is too much for every single
+/// row.
 const ROWS_AT_ONCE: usize = 512;
 
-/// A model that scores rows, as it was when it was loaded. Clones share it, and any number of threads may use it at once.
-/// A change of the file does not reach it: after a forget, a server loads another one and drops this one.
+/// A model that scores rows, as it was when it was loaded. Clones share it, and any number of
+/// threads may use it at once. A change of the file does not reach it: after a forget, a server
+/// loads another one and drops this one.
 ///
 /// ```
 /// use efface::features::Cell;
@@ -127,7 +129,8 @@ impl Scorer {
         })
     }
 
-    /// Changes of the file between the fit and this model. A file whose summary says more has changed since.
+    /// Changes of the file between the fit and this model. A file whose summary says more has
+    /// changed since.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.loaded.generation
@@ -148,9 +151,10 @@ impl Scorer {
             .map(|classes| classes.names())
     }
 
-    /// Calls `see` with the scores of every row, in order; returns how many rows there were and, where they have targets, how
-    /// good the scores are. Memory does not grow with their number but for what the area under a ROC curve needs: a number a row
-    /// and class, where there are targets.
+    /// Calls `see` with the scores of every row, in order; returns how many rows there were and,
+    /// where they have targets, how good the scores are. Memory does not grow with their number but
+    /// for what the area under a ROC curve needs: a number a row and class, where there are
+    /// targets.
     ///
     /// # Errors
     /// A row cannot be read, or does not have the columns of the model; what `see` returns.
@@ -240,7 +244,8 @@ impl Scorer {
         })
     }
 
-    /// The columns that the model reads, in its own order; None where it reads texts, or indices of a sparse file.
+    /// The columns that the model reads, in its own order; None where it reads texts, or indices of
+    /// a sparse file.
     #[must_use]
     pub fn columns(&self) -> Option<Vec<&str>> {
         let encoder = self
@@ -268,10 +273,12 @@ impl Scorer {
         Some(encoder.columns().len())
     }
 
-    /// The scores of rows whose cells stand in the order of [`Scorer::columns`]: nothing has to be found by its name.
+    /// The scores of rows whose cells stand in the order of [`Scorer::columns`]: nothing has to be
+    /// found by its name.
     ///
     /// # Errors
-    /// A row has more or fewer cells than there are columns, or one that the model cannot read; the model reads no columns.
+    /// A row has more or fewer cells than there are columns, or one that the model cannot read; the
+    /// model reads no columns.
     pub fn predict_in_order(&self, rows: &[Vec<Cell>]) -> Result<Vec<Prediction>> {
         let loaded = &*self.loaded;
         let Some(encoder) = loaded.encoder.as_ref().filter(|_| loaded.texts.is_none()) else {
@@ -288,7 +295,8 @@ impl Scorer {
         })
     }
 
-    /// As [`Scorer::predict_in_order`], for rows of numbers that lie one after the other. NaN is a missing cell.
+    /// As [`Scorer::predict_in_order`], for rows of numbers that lie one after the other. NaN is a
+    /// missing cell.
     ///
     /// # Errors
     /// As there, and numbers that make no whole rows.
@@ -348,7 +356,8 @@ fn is_plain(encoder: &Encoder) -> bool {
         && encoder.raw_width() == encoder.columns().len()
 }
 
-/// Scores rows without names, whose features `encode` gives with the number of names that it did not know.
+/// Scores rows without names, whose features `encode` gives with the number of names that it did
+/// not know.
 fn score_each<R>(
     loaded: &LoadedModel,
     rows: impl Iterator<Item = R>,

@@ -179,7 +179,8 @@ fn cross_validated(
     QualityScores::mean_of(&all).ok_or_else(|| request.source.no_rows())
 }
 
-/// Leave-one-out. An encoder that was trained on the rows has seen them all, so that there its answers would flatter.
+/// Leave-one-out. An encoder that was trained on the rows has seen them all, so that there its
+/// answers would flatter.
 fn left_out(prepared: &PreparedModel) -> Result<Option<MeasuredScores>> {
     let PreparedModel {
         blueprint,

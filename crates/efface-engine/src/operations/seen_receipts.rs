@@ -14,8 +14,9 @@ pub(crate) struct SeenReceipts {
 }
 
 impl SeenReceipts {
-    /// Finds the receipt of an id in a log of this name and size; `id_at` reads the id of a receipt. New receipts are looked at
-    /// first, and then older ones from the end, as far as needed.
+    /// Finds the receipt of an id in a log of this name and size; `id_at` reads the id of a
+    /// receipt. New receipts are looked at first, and then older ones from the end, as far as
+    /// needed.
     pub(crate) fn find<E>(
         &mut self,
         origin: &str,

@@ -41,7 +41,8 @@ pub(crate) fn is_due(manifest: &Manifest) -> bool {
         )
 }
 
-/// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when they are not.
+/// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when
+/// they are not.
 pub(crate) fn settle_if_due(model: &OpenModel) -> Result<Option<ReceiptPlace>> {
     if !is_due(&model.store.read(Manifest::load)?) {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! The keys of a model's log: which they are, how one replaces another, and how a lost one is replaced.
+//! The keys of a model's log: which they are, how one replaces another, and how a lost one is
+//! replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +93,8 @@ pub(crate) fn destroy(model: &OpenModel) -> Result<ReceiptPlace> {
     );
     let unchanged = change.unchanged();
     let signed = change.sign(&*signer, &unchanged, vec![draft])?;
-    // Before the receipt lasts: none may say what is not done. After a crash in between, the same can be asked again.
+    // Before the receipt lasts: none may say what is not done. After a crash in between, the same
+    // can be asked again.
     model
         .access
         .file(model.store.path())
@@ -129,7 +131,8 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
     let keys = model.access.file(path);
     let kept = founding::noise_seed_in(&model.store, ledger, &keys);
     let is_lost = kept.is_err();
-    // The seed of noise and names is lost with the key file; the file of the recovery key holds it too.
+    // The seed of noise and names is lost with the key file; the file of the recovery key holds it
+    // too.
     let seed = match (kept, &rotation.recover) {
         (Ok(seed), _) => Some(seed),
         (Err(_), Some(file)) => Some(founding::noise_seed_in(
@@ -162,7 +165,8 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
     let unchanged = change.unchanged();
     let signed = change.sign(&*signer, &unchanged, vec![draft])?;
     let receipt = signed.hand_over(&*next, recovery).commit_last()?;
-    // The old key is good for nothing any more. If it cannot be removed now, the next rotation does it.
+    // The old key is good for nothing any more. If it cannot be removed now, the next rotation does
+    // it.
     let _ = keys.keep_only(next.public_key(), None);
     Ok((public, receipt))
 }

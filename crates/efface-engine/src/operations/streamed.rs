@@ -1,7 +1,9 @@
-//! A fit whose rows are too many for memory. Their batches go to the new file and, where sums are all that a model needs, into its sums as
-//! they are read: some threads encode and hash the rows of a batch, one adds them to the sums, and the caller's writes them. Other models read
-//! the rows back from the new file, block by block, as often as their training asks. What stays in memory are sums and a few batches or blocks;
-//! commitments and names of rows are put in order in files beside the model.
+//! A fit whose rows are too many for memory. Their batches go to the new file and, where sums are
+//! all that a model needs, into its sums as they are read: some threads encode and hash the rows of
+//! a batch, one adds them to the sums, and the caller's writes them. Other models read the rows
+//! back from the new file, block by block, as often as their training asks. What stays in memory
+//! are sums and a few batches or blocks; commitments and names of rows are put in order in files
+//! beside the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +73,8 @@ pub(super) struct StreamTarget<'a> {
     pub(super) replaced: &'a ReplacedModel,
 }
 
-/// Whether a fit of this request can see its rows batch by batch. It cannot where the sums alone are too much, and says so.
+/// Whether a fit of this request can see its rows batch by batch. It cannot where the sums alone
+/// are too much, and says so.
 pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> Result<bool> {
     let ObservedColumns {
         blueprint, encoder, ..
@@ -137,7 +140,8 @@ pub(super) fn write(
     let encoder = observed.encoder.as_ref();
     let mut blueprint = observed.blueprint.clone();
     let single = recipe::recipe(request, &blueprint, encoder)?.for_single_change();
-    // How many rows there are is not known yet. They are many, which is all that the choice of a form asks.
+    // How many rows there are is not known yet. They are many, which is all that the choice of a
+    // form asks.
     let mut fit = single.in_batches(usize::MAX);
     let has_sums = fit.is_some();
     let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;

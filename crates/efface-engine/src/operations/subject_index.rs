@@ -1,9 +1,11 @@
-//! Which models of a folder have rows of which person, without a name of anybody: keyed hashes of the values in the models' subject
-//! columns. The key lies beside the index, readable by its owner alone, so that a copy of the index alone tells nobody anything; who has both
-//! can test a guess, as with the models themselves, which hold the rows.
+//! Which models of a folder have rows of which person, without a name of anybody: keyed hashes of
+//! the values in the models' subject columns. The key lies beside the index, readable by its owner
+//! alone, so that a copy of the index alone tells nobody anything; who has both can test a guess,
+//! as with the models themselves, which hold the rows.
 //!
-//! The index saves opening models, no more. It is made from the models, can be thrown away at any time, and is believed of a model only while
-//! the file has the size and the time of change that it had when it was read.
+//! The index saves opening models, no more. It is made from the models, can be thrown away at any
+//! time, and is believed of a model only while the file has the size and the time of change that it
+//! had when it was read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,7 +28,8 @@ use crate::randomness::random_bytes;
 const INDEX: &str = "subjects.index";
 const KEY: &str = "subjects.index.key";
 
-/// The models of a folder, in the order of their names. What is no model is passed over, and so are hidden files.
+/// The models of a folder, in the order of their names. What is no model is passed over, and so are
+/// hidden files.
 pub(crate) fn models(folder: &Path) -> Result<Vec<PathBuf>> {
     let io = |cause| Error::io(folder, cause);
     let mut found = Vec::new();
@@ -53,7 +56,8 @@ pub(crate) fn models(folder: &Path) -> Result<Vec<PathBuf>> {
 /// What the index knows of a model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct IndexedModel {
-    /// The size of the file and the time of its last change, in nanoseconds since 1970, when it was read.
+    /// The size of the file and the time of its last change, in nanoseconds since 1970, when it was
+    /// read.
     bytes: u64,
     changed: u64,
     /// The keyed hashes of the people in it.
@@ -146,7 +150,8 @@ impl SubjectIndex {
         }))
     }
 
-    /// Whether a model has no rows of a person, as far as the index can tell: it knows the file as it is now.
+    /// Whether a model has no rows of a person, as far as the index can tell: it knows the file as
+    /// it is now.
     pub(crate) fn is_without(&self, path: &Path, subject: &str) -> bool {
         let (Some(known), Ok(now)) = (self.models.get(&name_of(path)), IndexedModel::at(path))
         else {
@@ -155,7 +160,8 @@ impl SubjectIndex {
         known.is_of(&now) && !known.subjects.contains(&self.hash(subject))
     }
 
-    /// Takes a person out of models that have forgotten it. They have changed since they were read, and are asked from now on.
+    /// Takes a person out of models that have forgotten it. They have changed since they were read,
+    /// and are asked from now on.
     pub(crate) fn forget<'a>(&mut self, subject: &str, models: impl Iterator<Item = &'a str>) {
         let person = self.hash(subject);
         for name in models {

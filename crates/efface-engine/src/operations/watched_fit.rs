@@ -1,5 +1,5 @@
-//! A fit whose caller sees how far it is. The work is done by a thread of its own, and what it writes down beside its rows is read
-//! from time to time.
+//! A fit whose caller sees how far it is. The work is done by a thread of its own, and what it
+//! writes down beside its rows is read from time to time.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -18,8 +18,9 @@ const GLANCE: Duration = Duration::from_millis(150);
 /// The length of the bar.
 const PARTS: f64 = 1000.0;
 
-/// The model of these rows, which may be beyond memory. Where they are watched and the fit takes more than two seconds, its passes are told, and the share of the work
-/// that is done, from which a bar tells when it ends. With a start, training goes on from there, over rows that are in memory.
+/// The model of these rows, which may be beyond memory. Where they are watched and the fit takes
+/// more than two seconds, its passes are told, and the share of the work that is done, from which a
+/// bar tells when it ends. With a start, training goes on from there, over rows that are in memory.
 pub(crate) fn fit(
     recipe: &Recipe,
     rows: &dyn RowStore,

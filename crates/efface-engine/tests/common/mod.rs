@@ -225,7 +225,8 @@ fn hasty(path: &Path) -> rusqlite::Connection {
     connection
 }
 
-/// The name of the array that holds the head of the model: it is the whole model where no arrays stand beside it.
+/// The name of the array that holds the head of the model: it is the whole model where no arrays
+/// stand beside it.
 pub fn head_array(path: &Path) -> &'static str {
     let count = "SELECT count(*) FROM parts WHERE name = 'facts'";
     let facts: u64 = hasty(path).query_row(count, [], |row| row.get(0)).unwrap();

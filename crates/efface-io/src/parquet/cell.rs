@@ -1,9 +1,9 @@
 //! Parquet values as cells.
 //!
-//! Booleans become the text `true` or `false`. Whole numbers, floats and decimals become numbers, except that
-//! whole numbers and decimals of more than 2⁵³ units stay text, so that none is rounded. Strings, and plain
-//! bytes that are UTF-8, become text; dates, times and timestamps become ISO 8601 text without a zone, UUIDs
-//! their usual form.
+//! Booleans become the text `true` or `false`. Whole numbers, floats and decimals become numbers,
+//! except that whole numbers and decimals of more than 2⁵³ units stay text, so that none is
+//! rounded. Strings, and plain bytes that are UTF-8, become text; dates, times and timestamps
+//! become ISO 8601 text without a zone, UUIDs their usual form.
 
 use ::parquet::basic::{LogicalType, TimeUnit};
 use ::parquet::data_type::Decimal;
@@ -67,7 +67,8 @@ impl ColumnKind {
     }
 }
 
-/// A decimal is a whole number of units of 10^-scale, big end first. `None` when it has more than 128 bits.
+/// A decimal is a whole number of units of 10^-scale, big end first. `None` when it has more than
+/// 128 bits.
 fn decimal(value: &Decimal) -> Option<Cell> {
     let bytes = value.data();
     let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
@@ -104,8 +105,8 @@ fn uuid(bytes: &[u8]) -> String {
     written
 }
 
-/// The day of the proleptic Gregorian calendar, from days since 1970-01-01: years are counted from March in
-/// cycles of 400 years, which have 146,097 days each.
+/// The day of the proleptic Gregorian calendar, from days since 1970-01-01: years are counted from
+/// March in cycles of 400 years, which have 146,097 days each.
 fn date(days: i64) -> String {
     let days = days + 719_468;
     let cycle = days.div_euclid(146_097);

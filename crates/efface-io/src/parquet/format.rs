@@ -1,8 +1,9 @@
 //! The structs of Parquet's format, as far as the decoder reads them field by field.
 //!
-//! The decoder goes by the number of a field and not by the type that the file gives it. A header whose types are others than
-//! these makes it take other bytes for the field than the type says, and read on from there: a few hundred bytes can then
-//! announce lists that keep it busy for minutes.
+//! The decoder goes by the number of a field and not by the type that the file gives it. A header
+//! whose types are others than these makes it take other bytes for the field than the type says,
+//! and read on from there: a few hundred bytes can then announce lists that keep it busy for
+//! minutes.
 
 /// What a field is.
 pub(super) enum FieldShape {
@@ -12,7 +13,8 @@ pub(super) enum FieldShape {
     Double,
     Binary,
     List(&'static FieldShape),
-    /// Fields by their numbers, from 1 on. A field with another number is passed over by the type that the file gives it.
+    /// Fields by their numbers, from 1 on. A field with another number is passed over by the type
+    /// that the file gives it.
     Struct(&'static [FieldShape]),
     /// The decoder passes over it by the type that the file gives it.
     Passed,

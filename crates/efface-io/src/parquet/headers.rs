@@ -1,10 +1,11 @@
 //! A look over the footer and the headers of pages before the decoder reads them.
 //!
-//! The decoder passes over fields that it does not know element by element, and counts on elements having bytes. Booleans in
-//! a list have none for it, so that a header of fifty bytes can announce a list that keeps it busy for ten seconds, and a
-//! larger one many of them. Here every element is counted, and a header with more elements than bytes is refused. So is a header
-//! whose fields are not of the types of the format, which the decoder would misread, and a page that announces more bytes than
-//! memory should hold: the decoder makes room for them before it unpacks any.
+//! The decoder passes over fields that it does not know element by element, and counts on elements
+//! having bytes. Booleans in a list have none for it, so that a header of fifty bytes can announce
+//! a list that keeps it busy for ten seconds, and a larger one many of them. Here every element is
+//! counted, and a header with more elements than bytes is refused. So is a header whose fields are
+//! not of the types of the format, which the decoder would misread, and a page that announces more
+//! bytes than memory should hold: the decoder makes room for them before it unpacks any.
 
 use super::format::{FOOTER, FieldShape, PAGE};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,8 +29,8 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Whether the footer of a file is one that the decoder reads in a time that its length bounds. A file without a footer is left
-/// to the decoder, which says what is wrong with it.
+/// Whether the footer of a file is one that the decoder reads in a time that its length bounds. A
+/// file without a footer is left to the decoder, which says what is wrong with it.
 pub(super) fn footer_is_bounded(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     let size = file.seek(SeekFrom::End(0))?;
     let mut end = [0; 8];
@@ -78,7 +79,8 @@ pub(super) enum PageFault {
     Large,
 }
 
-/// Looks at the headers of the pages that lie in these bytes of a file. `memory` bounds what one of them unpacks to.
+/// Looks at the headers of the pages that lie in these bytes of a file. `memory` bounds what one of
+/// them unpacks to.
 pub(super) fn check_pages(
     file: &mut (impl Read + Seek),
     start: u64,
@@ -111,7 +113,8 @@ pub(super) fn check_pages(
             return Ok(Err(PageFault::Large));
         }
         at = at.saturating_add(page.header).saturating_add(page.packed);
-        // The decoder would go on reading behind the column, or make room for values that cannot be there.
+        // The decoder would go on reading behind the column, or make room for values that cannot be
+        // there.
         if at > end
             || page.values > page.unpacked.saturating_mul(8)
             || page.unpacked
@@ -126,8 +129,8 @@ pub(super) fn check_pages(
     Ok(Ok(()))
 }
 
-/// Reads a header without keeping anything of it. Every step gives None where the bytes end, make no sense, or announce more
-/// elements than there can be.
+/// Reads a header without keeping anything of it. Every step gives None where the bytes end, make
+/// no sense, or announce more elements than there can be.
 struct HeaderWalk<'a> {
     rest: &'a [u8],
     /// Elements that may still come.
@@ -142,7 +145,8 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// Reads the header of a page: field 2 is its size as it is unpacked, field 3 the size that it has in the file.
+    /// Reads the header of a page: field 2 is its size as it is unpacked, field 3 the size that it
+    /// has in the file.
     fn page_size(&mut self) -> Option<PageSize> {
         HeaderWalk::new(self.rest).shaped(&PAGE, STRUCT)?;
         let bytes = self.rest.len();
@@ -239,8 +243,8 @@ impl<'a> HeaderWalk<'a> {
         Some(count)
     }
 
-    /// The kind of the next field of a struct, whose number goes to `field`; Some(None) at its end. Numbers have 16 bits, of a
-    /// longer one the decoder takes the last.
+    /// The kind of the next field of a struct, whose number goes to `field`; Some(None) at its end.
+    /// Numbers have 16 bits, of a longer one the decoder takes the last.
     fn next_field(&mut self, field: &mut i16) -> Option<Option<u8>> {
         let header = self.byte()?;
         let kind = header & 0x0f;
@@ -287,7 +291,8 @@ impl<'a> HeaderWalk<'a> {
                     return Some(());
                 }
                 if header >> 4 == 0 {
-                    // The number of the field follows where its distance from the last one does not fit.
+                    // The number of the field follows where its distance from the last one does not
+                    // fit.
                     self.number()?;
                 }
                 self.value(header & 0x0f, inner)?;
@@ -362,7 +367,8 @@ mod tests {
 
     #[test]
     fn fields_of_another_type_than_the_format_gives_them_are_refused() {
-        // The version of a file as an integer and as text; a list of row groups as a set, and of integers.
+        // The version of a file as an integer and as text; a list of row groups as a set, and of
+        // integers.
         for (footer, bounded) in [
             (&[0x15, 0x02, 0x00][..], true),
             (&[0x18, 0x01, b'a', 0x00], false),

@@ -1,8 +1,10 @@
-//! Parquet with flat columns, decoded column by column in batches of rows, without arrow, which stays out of the build. At any time
-//! the pages that hold a batch of each column are in memory, with their dictionaries.
+//! Parquet with flat columns, decoded column by column in batches of rows, without arrow, which
+//! stays out of the build. At any time the pages that hold a batch of each column are in memory,
+//! with their dictionaries.
 //!
-//! The decoder panics on some damaged files. The schema and the footer are checked first, and what still
-//! panics is caught and reported as a broken file; with `panic = "abort"` it would end the process.
+//! The decoder panics on some damaged files. The schema and the footer are checked first, and what
+//! still panics is caught and reported as a broken file; with `panic = "abort"` it would end the
+//! process.
 
 mod cell;
 mod columns;
@@ -261,8 +263,9 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of the decoder; `None` when it panics. The decoder is dropped unused after that, so nothing sees
-/// a state that the panic left half made. What the panic says is not printed: it may hold bytes of a row.
+/// Runs code of the decoder; `None` when it panics. The decoder is dropped unused after that, so
+/// nothing sees a state that the panic left half made. What the panic says is not printed: it may
+/// hold bytes of a row.
 fn guard<T>(run: impl FnOnce() -> T) -> Option<T> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -285,7 +288,8 @@ fn boxed<F: FileReader + 'static>(
     opened.map(|file| Box::new(file) as Box<dyn FileReader>)
 }
 
-/// The decoder's own words may hold bytes of the row, so only an error of the operating system is passed on.
+/// The decoder's own words may hold bytes of the row, so only an error of the operating system is
+/// passed on.
 fn broken(input: &SourceInput, error: &ParquetError, otherwise: ReadFault) -> Error {
     let code = match error {
         ParquetError::External(cause) => cause
@@ -360,8 +364,8 @@ fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
     })
 }
 
-/// Refuses row groups that point outside the file, do not hold one value a row, unpack to more than memory should
-/// hold, or use a codec that is not built in; gives the number of rows.
+/// Refuses row groups that point outside the file, do not hold one value a row, unpack to more than
+/// memory should hold, or use a codec that is not built in; gives the number of rows.
 fn check_footer(
     footer: &ParquetMetaData,
     columns: &[String],

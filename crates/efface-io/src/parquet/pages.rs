@@ -1,8 +1,9 @@
 //! A look into pages between their unpacking and their decoding.
 //!
-//! Text can be written as a list of lengths, each as its difference from the one before, and the bytes after it. The list says how
-//! many lengths it holds, and the decoder makes room for as many before it reads any: a page of ten bytes could ask for 70 GB,
-//! and a process that cannot get memory ends. So the numbers are compared with the number of values that the page has.
+//! Text can be written as a list of lengths, each as its difference from the one before, and the
+//! bytes after it. The list says how many lengths it holds, and the decoder makes room for as many
+//! before it reads any: a page of ten bytes could ask for 70 GB, and a process that cannot get
+//! memory ends. So the numbers are compared with the number of values that the page has.
 
 use super::headers::number;
 use ::parquet::basic::Encoding;
@@ -31,7 +32,8 @@ struct CheckedGroup<'a> {
 
 struct CheckedPages {
     pages: Box<dyn PageReader>,
-    /// Whether a page starts with levels that say which values are there. Columns are not nested, so that no other levels are.
+    /// Whether a page starts with levels that say which values are there. Columns are not nested,
+    /// so that no other levels are.
     optional: bool,
     memory: u64,
 }
@@ -182,7 +184,8 @@ fn pass_lengths(bytes: &mut &[u8], most: u64) -> Option<()> {
                 break;
             }
             let length = u64::from(*width).checked_mul(part)? / 8;
-            // The last numbers of a page may lack the bytes that would fill their part: the decoder finds out.
+            // The last numbers of a page may lack the bytes that would fill their part: the decoder
+            // finds out.
             let length = usize::try_from(length).ok()?.min(bytes.len());
             *bytes = bytes.get(length..)?;
             left = left.saturating_sub(part);
@@ -197,7 +200,8 @@ mod tests {
 
     #[test]
     fn a_list_with_more_lengths_than_values_is_refused() {
-        // Blocks of 128 in four parts, then the number of lengths, the first of them, and one block: no bits for any difference.
+        // Blocks of 128 in four parts, then the number of lengths, the first of them, and one
+        // block: no bits for any difference.
         let list = |count: &[u8]| {
             [
                 &[0x80, 0x01, 0x04][..],

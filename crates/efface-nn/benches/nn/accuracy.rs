@@ -1,4 +1,5 @@
-//! Accuracy on held-out texts, a network for each seed. The seed decides the split, the drawn weights and the order of training.
+//! Accuracy on held-out texts, a network for each seed. The seed decides the split, the drawn
+//! weights and the order of training.
 
 use std::time::Instant;
 

@@ -50,7 +50,8 @@ impl Corpus {
         Self::read(&Path::new(data).join("agnews/ag-news-test-7600.csv"))
     }
 
-    /// Rows to test with, a fifth of all, and rows to learn from, in an order that follows from the seed.
+    /// Rows to test with, a fifth of all, and rows to learn from, in an order that follows from the
+    /// seed.
     pub(crate) fn split(&self, seed: u64) -> (Vec<usize>, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.texts.len()).collect();
         order.sort_by(|&a, &b| draw(seed, a as u64).total_cmp(&draw(seed, b as u64)));

@@ -1,10 +1,12 @@
-//! What forgetting in the head alone leaves in the encoder: accuracy, agreement with a network trained anew, and whether an
-//! attacker can tell the forgotten rows from rows that were never there (U-LiRA, Hayes et al. 2024).
+//! What forgetting in the head alone leaves in the encoder: accuracy, agreement with a network
+//! trained anew, and whether an attacker can tell the forgotten rows from rows that were never
+//! there (U-LiRA, Hayes et al. 2024).
 //!
-//! A pool of BBC articles is set aside. Network j is trained on all other articles and a random half of the pool, and then
-//! forgets that half. Its twin is trained, from the same seed, on the other articles alone: that is what retraining gives. For every article of the pool
-//! there are then networks that learned and forgot it, and networks that never saw it. `efface::eval::likelihood_ratio` plays the
-//! attacker on their margins.
+//! A pool of BBC articles is set aside. Network j is trained on all other articles and a random
+//! half of the pool, and then forgets that half. Its twin is trained, from the same seed, on the
+//! other articles alone: that is what retraining gives. For every article of the pool there are
+//! then networks that learned and forgot it, and networks that never saw it.
+//! `efface::eval::likelihood_ratio` plays the attacker on their margins.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Forgetting from the head of a network trained on BBC news: time, distance to the refitted head, accuracy; and the
-//! feature injection test on the same head.
+//! Forgetting from the head of a network trained on BBC news: time, distance to the refitted head,
+//! accuracy; and the feature injection test on the same head.
 
 use std::time::Instant;
 
@@ -117,8 +117,8 @@ fn fastest<T>(work: impl Fn() -> T) -> (f64, T) {
     unreachable!("the loop has no end of its own")
 }
 
-/// A feature that only the rows to forget have, and that names their class, is appended to what the head reads. λ = 1e-4 as
-/// in the paper, so that the head trusts it.
+/// A feature that only the rows to forget have, and that names their class, is appended to what the
+/// head reads. λ = 1e-4 as in the paper, so that the head trusts it.
 fn injection(encoded: &Rows, methods: &[Method]) {
     println!(
         "\nInjected weight left, as a share of what it was (largest over the classes), and distance left; ridge head, λ = 1e-4.\n"

@@ -1,5 +1,5 @@
-//! Measurements of the networks: the Rust half of `cargo xtask bench nn`, which lays them out beside PyTorch and
-//! sentence-transformers.
+//! Measurements of the networks: the Rust half of `cargo xtask bench nn`, which lays them out
+//! beside PyTorch and sentence-transformers.
 //!
 //! ```text
 //! cargo bench -p efface-nn --bench nn -- step SHAPE THREADS        one training step

@@ -1,8 +1,9 @@
-//! Whole networks that forget, beside retraining: accuracy on held-out articles, accuracy and loss on the forgotten ones, how
-//! soon they are relearned, and the time as a share of retraining.
+//! Whole networks that forget, beside retraining: accuracy on held-out articles, accuracy and loss
+//! on the forgotten ones, how soon they are relearned, and the time as a share of retraining.
 //!
-//! Twice: articles as they are, which networks generalise to so well that forgetting them changes little, and articles that
-//! were given a wrong label, which only a network that memorised them gets right.
+//! Twice: articles as they are, which networks generalise to so well that forgetting them changes
+//! little, and articles that were given a wrong label, which only a network that memorised them
+//! gets right.
 
 use std::time::Instant;
 
@@ -17,7 +18,8 @@ use crate::corpus::{Corpus, spread, vectors};
 const MAX_TOKENS: usize = 100;
 /// The most steps of relearning.
 const LIMIT: usize = 400;
-/// The retrained network is made to take this many steps at least, so that one step more or less is a small part of them.
+/// The retrained network is made to take this many steps at least, so that one step more or less is
+/// a small part of them.
 const LEAST_STEPS: usize = 16;
 const STATES: [&str; 6] = [
     "before",
@@ -186,7 +188,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, start.elapsed().as_secs_f64())
 }
 
-/// The rate of the fit, halved until the retrained network needs enough steps to tell networks apart.
+/// The rate of the fit, halved until the retrained network needs enough steps to tell networks
+/// apart.
 fn rate(retrained: &Backbone, out: &Rows, level: f64) -> f64 {
     let mut rate = f64::from(retrained.recipe().training.learning_rate);
     for _ in 0..12 {

@@ -1,5 +1,5 @@
-//! The frozen encoder: texts a second for `xtask bench nn` to hold beside sentence-transformers, and accuracy with a ridge
-//! head on BBC news.
+//! The frozen encoder: texts a second for `xtask bench nn` to hold beside sentence-transformers,
+//! and accuracy with a ridge head on BBC news.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,5 +1,6 @@
-//! One training step: forward, backward, clipping, AdamW. Texts of exactly 100 words, 64 a batch, 5 classes, vectors of 100
-//! that are not trained: the shapes that `xtask/bench/nn.py` gives to PyTorch.
+//! One training step: forward, backward, clipping, AdamW. Texts of exactly 100 words, 64 a batch, 5
+//! classes, vectors of 100 that are not trained: the shapes that `xtask/bench/nn.py` gives to
+//! PyTorch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! The forward pass over one batch of packed texts.
 //!
-//! Activations are rows, a token each; faer sees them as matrices with a column per token, contiguous in memory, and
-//! weights stored [inputs, outputs] as matrices of outputs × inputs in columns. One product serves all tokens of the
-//! batch. Attention alone goes text by text and head by head.
+//! Activations are rows, a token each; faer sees them as matrices with a column per token,
+//! contiguous in memory, and weights stored [inputs, outputs] as matrices of outputs × inputs in
+//! columns. One product serves all tokens of the batch. Attention alone goes text by text and head
+//! by head.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! The element-wise parts of the forward pass: normalisation, GELU, softmax.
 //!
-//! Plain loops that the compiler turns into vector instructions of whatever the processor has. Sums are taken in sixteen
-//! lanes and fused multiplications are explicit, so that every machine gets the same bits here.
+//! Plain loops that the compiler turns into vector instructions of whatever the processor has. Sums
+//! are taken in sixteen lanes and fused multiplications are explicit, so that every machine gets
+//! the same bits here.
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
 
@@ -20,7 +21,8 @@ pub(super) fn layer_norm(rows: &mut [f32], scale: &[f32], shift: &[f32], epsilon
     );
 }
 
-/// `rows += residual + bias`, then as [`layer_norm`]: what ends both halves of a layer, in one pass over memory.
+/// `rows += residual + bias`, then as [`layer_norm`]: what ends both halves of a layer, in one pass
+/// over memory.
 pub(super) fn add_norm(
     rows: &mut [f32],
     residual: &[f32],
@@ -143,7 +145,8 @@ fn largest(values: &[f32]) -> f32 {
         .fold(f32::NEG_INFINITY, |a, &b| a.max(b))
 }
 
-/// eˣ for x ≤ 0, within 2 units in the last place. Below −87 it gives e⁻⁸⁷, which no sum of a softmax feels.
+/// eˣ for x ≤ 0, within 2 units in the last place. Below −87 it gives e⁻⁸⁷, which no sum of a
+/// softmax feels.
 ///
 /// eˣ = 2ⁿ·eʳ with n the nearest whole number to x/ln 2, and a polynomial for eʳ on |r| ≤ ln 2 / 2.
 #[inline(always)]
@@ -165,7 +168,8 @@ fn exp(x: f32) -> f32 {
     p * power
 }
 
-/// The error function, within 4e-7: an odd rational function fitted to it on [−4, 4], beyond which erf is ±1 in f32.
+/// The error function, within 4e-7: an odd rational function fitted to it on [−4, 4], beyond which
+/// erf is ±1 in f32.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     const P: [f32; 5] = [

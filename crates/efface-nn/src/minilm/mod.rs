@@ -1,12 +1,13 @@
-//! A frozen pretrained sentence encoder: all-MiniLM-L6-v2, or any BERT of its kind, from a folder that holds
-//! `model.safetensors`, `tokenizer.json` and `config.json`.
+//! A frozen pretrained sentence encoder: all-MiniLM-L6-v2, or any BERT of its kind, from a folder
+//! that holds `model.safetensors`, `tokenizer.json` and `config.json`.
 //!
-//! The forward pass is written here, in f32 and for inference only. The tokens of a batch are packed one after another
-//! without padding: the products with weights do not care where a sentence ends, and attention runs sentence by
-//! sentence. A text becomes the mean of its tokens' vectors, scaled to length 1.
+//! The forward pass is written here, in f32 and for inference only. The tokens of a batch are
+//! packed one after another without padding: the products with weights do not care where a sentence
+//! ends, and attention runs sentence by sentence. A text becomes the mean of its tokens' vectors,
+//! scaled to length 1.
 //!
-//! The weights are public and no row of the user's had a part in them. A head fitted on these features is therefore all
-//! that there is to forget from.
+//! The weights are public and no row of the user's had a part in them. A head fitted on these
+//! features is therefore all that there is to forget from.
 
 mod config;
 mod error;
@@ -35,7 +36,8 @@ use weights::MiniLmWeights;
 
 /// Tokens read of a text unless told otherwise: what the encoder was tuned with.
 const MAX_TOKENS: usize = 256;
-/// Tokens of one batch. Enough for the products to run at full speed, few enough for the activations to stay in cache.
+/// Tokens of one batch. Enough for the products to run at full speed, few enough for the
+/// activations to stay in cache.
 const BATCH_TOKENS: usize = 512;
 /// The largest files read. BERT-large takes 1.3 GB; whatever is larger than this is another model.
 const LARGEST_WEIGHTS: u64 = 2 << 30;
@@ -100,8 +102,9 @@ impl MiniLm {
         Ok(self)
     }
 
-    /// Has a device encode, if it has room for the weights and for texts of as many tokens as are read now. Its sums round otherwise:
-    /// a text's numbers differ in their last digits from those that the processor gives.
+    /// Has a device encode, if it has room for the weights and for texts of as many tokens as are
+    /// read now. Its sums round otherwise: a text's numbers differ in their last digits from those
+    /// that the processor gives.
     pub fn with_device(mut self, device: &dyn NetworkDevice) -> MiniLmResult<Self> {
         self.device = device
             .bert(&self.to_onnx(), self.max_tokens)
@@ -114,7 +117,8 @@ impl MiniLm {
         self.device.is_some()
     }
 
-    /// How many tokens of a text are read. Other features come of another number, so a model must remember it.
+    /// How many tokens of a text are read. Other features come of another number, so a model must
+    /// remember it.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
     }
@@ -129,13 +133,14 @@ impl MiniLm {
         &self.config
     }
 
-    /// SHA-256, in hexadecimal, of `model.safetensors` followed by `tokenizer.json`. Two encoders of one fingerprint
-    /// give the same features, so a model can refuse any other.
+    /// SHA-256, in hexadecimal, of `model.safetensors` followed by `tokenizer.json`. Two encoders
+    /// of one fingerprint give the same features, so a model can refuse any other.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// The numbers that stand for a text's tokens, at most [`max_tokens`](Self::max_tokens) of them.
+    /// The numbers that stand for a text's tokens, at most [`max_tokens`](Self::max_tokens) of
+    /// them.
     pub fn tokenize(&self, text: &str) -> Vec<u32> {
         self.tokenizer.encode(text, self.max_tokens)
     }
@@ -151,8 +156,8 @@ impl MiniLm {
         self.encode_tokens(&tokens, progress)
     }
 
-    /// Encodes texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. Refuses tokens that the encoder does
-    /// not know, and texts of more tokens than it reads.
+    /// Encodes texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. Refuses
+    /// tokens that the encoder does not know, and texts of more tokens than it reads.
     pub fn encode_tokens(
         &self,
         tokens: &[Vec<u32>],
@@ -210,7 +215,8 @@ impl MiniLm {
                         let mut scratch = EncodingBuffers::default();
                         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                             let out = self.encode_batch(tokens, batch, &mut scratch).to_vec();
-                            // Sending fails only if the receiving thread has panicked; then there is nothing to report to.
+                            // Sending fails only if the receiving thread has panicked; then there
+                            // is nothing to report to.
                             if sender.send((batch, out)).is_err() {
                                 return;
                             }
@@ -244,8 +250,9 @@ fn device_fault(error: crate::Error) -> MiniLmError {
     MiniLmError::Rows(error.into())
 }
 
-/// Groups texts, longest first, into batches of about `size` tokens. The long ones come first so that threads
-/// end together; the grouping depends on the texts alone, so that the number of threads cannot change a result.
+/// Groups texts, longest first, into batches of about `size` tokens. The long ones come first so
+/// that threads end together; the grouping depends on the texts alone, so that the number of
+/// threads cannot change a result.
 fn batches(tokens: &[Vec<u32>], size: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..tokens.len()).collect();
     order.sort_by_key(|&text| std::cmp::Reverse(tokens[text].len()));

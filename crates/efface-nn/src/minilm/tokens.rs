@@ -1,9 +1,10 @@
 //! `tokenizer.json`: the word pieces of BERT.
 //!
-//! A text is cleaned of control characters, stripped of accents and lowercased if the file says so, split at white space
-//! and punctuation, and every word is cut greedily into the longest pieces of the vocabulary. Reading stops once there
-//! are tokens enough, so a text of any length costs no more than its beginning. The file's own limits on length, and its
-//! padding, are not used: the caller says how many tokens it wants, and nothing here is padded.
+//! A text is cleaned of control characters, stripped of accents and lowercased if the file says so,
+//! split at white space and punctuation, and every word is cut greedily into the longest pieces of
+//! the vocabulary. Reading stops once there are tokens enough, so a text of any length costs no
+//! more than its beginning. The file's own limits on length, and its padding, are not used: the
+//! caller says how many tokens it wants, and nothing here is padded.
 
 use std::collections::HashMap;
 
@@ -286,8 +287,8 @@ fn is_punctuation(c: char) -> bool {
     }
 }
 
-/// Characters that are words by themselves: the blocks of CJK ideographs that BERT names. The one at 2B920 begins a
-/// little late, and so it has to here.
+/// Characters that are words by themselves: the blocks of CJK ideographs that BERT names. The one
+/// at 2B920 begins a little late, and so it has to here.
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{20000}'..='\u{2a6df}'
         | '\u{2a700}'..='\u{2b73f}' | '\u{2b740}'..='\u{2b81f}' | '\u{2b920}'..='\u{2ceaf}'

@@ -1,7 +1,9 @@
-//! `model.safetensors`: the weights, checked against the sizes of the configuration and laid out for the products.
+//! `model.safetensors`: the weights, checked against the sizes of the configuration and laid out
+//! for the products.
 //!
-//! A file stores a linear map as [outputs, inputs]. Here it is turned into [inputs, outputs], so that the matrix product
-//! finds its left side in columns; query, key and value are put side by side to make one product of three.
+//! A file stores a linear map as [outputs, inputs]. Here it is turned into [inputs, outputs], so
+//! that the matrix product finds its left side in columns; query, key and value are put side by
+//! side to make one product of three.
 
 use safetensors::{Dtype, SafeTensors};
 
@@ -43,7 +45,8 @@ pub(super) struct MiniLmLayer {
 pub(super) struct MiniLmWeights {
     /// [vocabulary, hidden].
     pub(super) words: Vec<f32>,
-    /// [positions, hidden]; the vector of the first segment kind, which every token gets, is added already.
+    /// [positions, hidden]; the vector of the first segment kind, which every token gets, is added
+    /// already.
     pub(super) positions: Vec<f32>,
     pub(super) norm: MiniLmNorm,
     pub(super) layers: Vec<MiniLmLayer>,

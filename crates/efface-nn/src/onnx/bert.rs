@@ -43,7 +43,8 @@ pub struct OnnxBert<'a> {
 }
 
 impl OnnxBert<'_> {
-    /// From `input_ids` and `attention_mask`, both [batch, time], to `features` of unit length and, with a head, `scores`.
+    /// From `input_ids` and `attention_mask`, both [batch, time], to `features` of unit length and,
+    /// with a head, `scores`.
     pub fn model(&self, head: Option<&OnnxHead<'_>>) -> OnnxResult<OnnxModel> {
         if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
             let range = format!("a divisor of the width, {}", self.hidden);

@@ -1,5 +1,5 @@
-//! A graph under construction. Every tensor is checked against its shape and every name against those known, so that
-//! what is written can be read.
+//! A graph under construction. Every tensor is checked against its shape and every name against
+//! those known, so that what is written can be read.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -183,7 +183,8 @@ impl OnnxGraph {
         head.int(field::tensor::DATA_TYPE, kind);
         head.text(field::tensor::NAME, name);
         head.length(field::tensor::RAW_DATA, count * size);
-        // The bytes go straight into the graph: weights are the bulk of a file, and one copy of them is enough.
+        // The bytes go straight into the graph: weights are the bulk of a file, and one copy of
+        // them is enough.
         self.message
             .length(field::graph::INITIALIZER, head.bytes().len() + count * size);
         self.message.append(head.bytes().iter().copied());

@@ -68,8 +68,8 @@ impl OnnxHead<'_> {
         self.labelled(&[])
     }
 
-    /// The same, and to the `label` of these classes that has the largest score, or, of two that share one score, to the second where it is
-    /// above 0.
+    /// The same, and to the `label` of these classes that has the largest score, or, of two that
+    /// share one score, to the second where it is above 0.
     pub fn labelled(&self, classes: &[String]) -> OnnxResult<OnnxModel> {
         let mut graph = OnnxGraph::new("head");
         graph.input(
@@ -142,7 +142,8 @@ fn add_labels(graph: &mut OnnxGraph, outputs: usize, classes: &[String]) -> Onnx
     graph.output("label", ElementType::Text, &[TensorDim::Named("batch")])
 }
 
-/// Scores that are quadratic in the features: z²S + zW + b with z = x − centre, as normal densities are.
+/// Scores that are quadratic in the features: z²S + zW + b with z = x − centre, as normal densities
+/// are.
 #[derive(Debug, Clone, Copy)]
 pub struct OnnxQuadratic<'a> {
     /// What features are measured from.
@@ -156,7 +157,8 @@ pub struct OnnxQuadratic<'a> {
 }
 
 impl OnnxQuadratic<'_> {
-    /// The whole of it, from `features` to `scores` and to the `label` of these classes that has the largest score.
+    /// The whole of it, from `features` to `scores` and to the `label` of these classes that has
+    /// the largest score.
     pub fn labelled(&self, classes: &[String]) -> OnnxResult<OnnxModel> {
         let OnnxLinear {
             inputs, outputs, ..

@@ -1,7 +1,9 @@
-//! Texts through LSTM layers: embedding, layers one after another, pooling over the tokens that are there, a projection, head.
+//! Texts through LSTM layers: embedding, layers one after another, pooling over the tokens that are
+//! there, a projection, head.
 //!
-//! A layer gives norm_after(lstm(norm_before(x)) + x), each part but the LSTM optional; a bidirectional one puts the two
-//! directions side by side, forward first. Padding takes no part: the LSTM stops at a text's length, and so does pooling.
+//! A layer gives norm_after(lstm(norm_before(x)) + x), each part but the LSTM optional; a
+//! bidirectional one puts the two directions side by side, forward first. Padding takes no part:
+//! the LSTM stops at a text's length, and so does pooling.
 
 use std::borrow::Cow;
 
@@ -61,7 +63,8 @@ pub enum OnnxPooling {
     Mean,
     /// Their largest, number by number.
     Max,
-    /// Where each direction ends: the last token for the forward half, the first for the backward half.
+    /// Where each direction ends: the last token for the forward half, the first for the backward
+    /// half.
     Last,
 }
 
@@ -103,8 +106,8 @@ pub struct TextLstm<'a> {
 }
 
 impl TextLstm<'_> {
-    /// From `tokens` [batch, time] and `lengths` (batch) to `features` and `scores`. Tokens past a text's length may be any
-    /// within the vocabulary.
+    /// From `tokens` [batch, time] and `lengths` (batch) to `features` and `scores`. Tokens past a
+    /// text's length may be any within the vocabulary.
     pub fn model(&self) -> OnnxResult<OnnxModel> {
         let Some(last) = self.layers.last() else {
             return Err(OnnxError::Count {
@@ -384,8 +387,8 @@ fn pool(
     }
 }
 
-/// The sum over time of `x` where the mask of [time, batch] holds. `Where` rather than a product, so that nothing in the
-/// padding can get through.
+/// The sum over time of `x` where the mask of [time, batch] holds. `Where` rather than a product,
+/// so that nothing in the padding can get through.
 fn masked_sum(g: &mut OnnxGraph, x: &str, mask: &str) -> OnnxResult<String> {
     let mask = g.node("Unsqueeze", &[mask, "axis_2"], &[])?;
     let kept = g.node("Where", &[&mask, x, "nothing"], &[])?;

@@ -1,4 +1,5 @@
-//! The part of protocol buffers that writing takes: whole numbers, floats, and anything that has a length.
+//! The part of protocol buffers that writing takes: whole numbers, floats, and anything that has a
+//! length.
 
 /// The largest file that other readers of the format accept.
 pub(super) const LARGEST: usize = i32::MAX as usize;

@@ -23,7 +23,8 @@ struct CheckpointFile {
     source: String,
 }
 
-/// An epoch as whole numbers: the bits of its figures, so that a resumed training compares with the very same ones.
+/// An epoch as whole numbers: the bits of its figures, so that a resumed training compares with the
+/// very same ones.
 fn write_epoch(report: &EpochReport) -> [u64; 7] {
     let (loss, accuracy) = report.validation.unwrap_or_default();
     [

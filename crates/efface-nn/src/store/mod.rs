@@ -1,5 +1,6 @@
-//! Networks and checkpoints as bytes: safetensors, with the settings as JSON in its metadata. Everything read is checked before
-//! it is believed: the header's size, the type and shape of every array, and that every number is finite.
+//! Networks and checkpoints as bytes: safetensors, with the settings as JSON in its metadata.
+//! Everything read is checked before it is believed: the header's size, the type and shape of every
+//! array, and that every number is finite.
 
 mod checkpoint;
 mod network;

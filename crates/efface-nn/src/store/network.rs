@@ -1,4 +1,5 @@
-//! A network, or a part of one, as bytes. The parts are: words with the vectors to start from, the encoder's arrays, the head.
+//! A network, or a part of one, as bytes. The parts are: words with the vectors to start from, the
+//! encoder's arrays, the head.
 
 use std::sync::Arc;
 
@@ -188,7 +189,8 @@ impl Network {
         )
     }
 
-    /// The network of some bytes. A ridge head in the rows form, which keeps rows, comes back in the factor form.
+    /// The network of some bytes. A ridge head in the rows form, which keeps rows, comes back in
+    /// the factor form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match read(bytes, None)? {
             StoredNetwork {
@@ -228,8 +230,9 @@ struct ExportFile<'a> {
 }
 
 impl Backbone {
-    /// Encoder and head for other programs, as safetensors: `embedding` (the vectors in use) and `words` (one a line, of the
-    /// ids from 2), the arrays of every layer, and the head as `coefficients` (features × outputs) and `intercept` in f64.
+    /// Encoder and head for other programs, as safetensors: `embedding` (the vectors in use) and
+    /// `words` (one a line, of the ids from 2), the arrays of every layer, and the head as
+    /// `coefficients` (features × outputs) and `intercept` in f64.
     pub fn export(
         &self,
         coefficients: &[Vec<f64>],

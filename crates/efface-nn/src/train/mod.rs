@@ -1,11 +1,12 @@
-//! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length. What a step minimises is an
-//! [`StepObjective`]; a fit minimises the loss of the rows that teach.
+//! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length. What a
+//! step minimises is an [`StepObjective`]; a fit minimises the loss of the rows that teach.
 //!
-//! What happens at a step follows from the seed, the step's number and the state alone: the same seed and thread count give the
-//! same bits, and a training that was interrupted and resumed from its [`TrainingCheckpoint`] ends like one that was not. A minibatch
-//! is dealt out to the threads text by text; each works alone and their gradients are added in order. After each
-//! epoch the validation rows are scored, the best state so far is kept, and training stops when nothing was better for
-//! `patience` epochs.
+//! What happens at a step follows from the seed, the step's number and the state alone: the same
+//! seed and thread count give the same bits, and a training that was interrupted and resumed from
+//! its [`TrainingCheckpoint`] ends like one that was not. A minibatch is dealt out to the threads
+//! text by text; each works alone and their gradients are added in order. After each epoch the
+//! validation rows are scored, the best state so far is kept, and training stops when nothing was
+//! better for `patience` epochs.
 
 use efface::random::{seeded, training_seed};
 use rand::seq::SliceRandom;
@@ -119,7 +120,8 @@ pub struct TrainingCheckpoint {
 }
 
 impl TrainingCheckpoint {
-    /// The best parameters so far: those of the best epoch, or the latest where no epoch was finished.
+    /// The best parameters so far: those of the best epoch, or the latest where no epoch was
+    /// finished.
     pub fn best(&self) -> &[f32] {
         self.best
             .as_ref()
@@ -244,7 +246,8 @@ impl<'a> Trainer<'a> {
         Ok(self.device.is_some())
     }
 
-    /// This training with another objective. It has no validation rows, so that the last state is the one that is kept.
+    /// This training with another objective. It has no validation rows, so that the last state is
+    /// the one that is kept.
     pub(crate) fn towards(mut self, objective: Box<dyn StepObjective + 'a>) -> Self {
         self.objective = objective;
         self.judge.clear();
@@ -279,8 +282,8 @@ impl<'a> Trainer<'a> {
             .map_or(Ok(()), |device| device.read(parameters, means, squares))
     }
 
-    /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an error the state is the one
-    /// before the step that failed.
+    /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an
+    /// error the state is the one before the step that failed.
     pub fn run(&mut self, progress: &mut dyn TrainingProgress) -> Result<()> {
         while self.state.epoch < self.state.settings.epochs && !self.is_patience_over() {
             let dealer = StepDealer {
@@ -365,8 +368,8 @@ impl<'a> Trainer<'a> {
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;
         let rate = settings.rate(self.state.step, total);
-        // The most that the step can make of the largest parameter. A step that could overflow is not taken, so that the state
-        // before it stays usable.
+        // The most that the step can make of the largest parameter. A step that could overflow is
+        // not taken, so that the state before it stays usable.
         let decay = 1.0 + f64::from(rate) * f64::from(settings.weight_decay);
         let reach = f64::from(largest) * decay + optimiser::LONGEST_STEP * f64::from(rate);
         if reach > f64::from(f32::MAX) / 16.0 {
@@ -395,7 +398,8 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// The gradient of a step, which stays where it was made: its score, its length and the largest size of a parameter.
+    /// The gradient of a step, which stays where it was made: its score, its length and the largest
+    /// size of a parameter.
     fn sum_gradient(
         &mut self,
         groups: &[StepGroup],
@@ -468,7 +472,8 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
+    /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text
+    /// makes shares of equal work.
     fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> BatchShare<'b> {
         let Self { lessons, state, .. } = self;
         let seed = training_seed(state.settings.seed, state.step, 2 + share as u64);
@@ -512,7 +517,8 @@ impl<'a> Trainer<'a> {
         let validation = validation?;
         let best = self.state.history.iter().rfind(|report| report.best);
         let better = match (validation, best.and_then(|report| report.validation)) {
-            // On a few hundred rows the accuracy moves in coarse steps; the loss tells epochs apart more finely.
+            // On a few hundred rows the accuracy moves in coarse steps; the loss tells epochs apart
+            // more finely.
             (Some((loss, _)), Some((best_loss, _))) => loss < best_loss,
             _ => true,
         };
@@ -577,7 +583,8 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Texts in runs that are encoded at once: at most 256 of them, and no more tokens than memory bears.
+/// Texts in runs that are encoded at once: at most 256 of them, and no more tokens than memory
+/// bears.
 pub(crate) fn in_chunks<'a, 'b>(texts: &'b [&'a [u32]]) -> Vec<&'b [&'a [u32]]> {
     let mut chunks = Vec::new();
     let mut start = 0;
@@ -625,8 +632,8 @@ fn learn_side_by_side(
     })
 }
 
-/// Splits the rows into those that teach and those that validate: a share of each class validates, and at least one row of each
-/// class teaches.
+/// Splits the rows into those that teach and those that validate: a share of each class validates,
+/// and at least one row of each class teaches.
 fn split(lessons: &TrainingTexts, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
     let mut random = seeded(training_seed(settings.seed, 0, 0));
     let mut teach = Vec::new();

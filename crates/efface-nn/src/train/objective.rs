@@ -1,6 +1,7 @@
-//! What the steps of a training minimise. A step takes one or more groups of rows, and each group says how the cross-entropy
-//! of its rows to their labels, and their divergence from what a teacher said of them, count in it. A fit has one group a
-//! step; methods that forget add the rows to forget, whose losses count negatively.
+//! What the steps of a training minimise. A step takes one or more groups of rows, and each group
+//! says how the cross-entropy of its rows to their labels, and their divergence from what a teacher
+//! said of them, count in it. A fit has one group a step; methods that forget add the rows to
+//! forget, whose losses count negatively.
 
 use efface::random::{seeded, training_seed};
 use rand::seq::SliceRandom;
@@ -11,8 +12,9 @@ use crate::texts::TrainingTexts;
 /// How many batches' worth of texts are sorted by length together.
 const POOL: usize = 16;
 
-/// Rows of one step whose losses count alike. A step minimises, summed over its groups,
-/// label · mean cross-entropy + teacher · mean KL(teacher‖student), each mean weighted by the rows' weights.
+/// Rows of one step whose losses count alike. A step minimises, summed over its groups, label ·
+/// mean cross-entropy + teacher · mean KL(teacher‖student), each mean weighted by the rows'
+/// weights.
 pub(crate) struct StepGroup {
     pub(crate) rows: Vec<usize>,
     pub(crate) label: f32,
@@ -36,7 +38,8 @@ pub(crate) trait StepObjective {
         &[]
     }
 
-    /// The mean cross-entropy of a step's rows to forget above which the training has gone too far, in nats.
+    /// The mean cross-entropy of a step's rows to forget above which the training has gone too far,
+    /// in nats.
     fn loss_cap(&self) -> f64 {
         f64::INFINITY
     }
@@ -72,8 +75,8 @@ impl StepDealer<'_> {
         self.epoch
     }
 
-    /// Minibatches: shuffled, then sorted by length within a pool, then the batches shuffled again. Another purpose is
-    /// another order.
+    /// Minibatches: shuffled, then sorted by length within a pool, then the batches shuffled again.
+    /// Another purpose is another order.
     pub(crate) fn batches(&self, rows: &[usize], purpose: u64) -> Vec<Vec<usize>> {
         let batch = self.settings.batch;
         let mut random = seeded(training_seed(

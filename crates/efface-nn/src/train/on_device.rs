@@ -1,4 +1,5 @@
-//! A step of a training on a device: what one thread of the processor would do, asked of the device.
+//! A step of a training on a device: what one thread of the processor would do, asked of the
+//! device.
 
 use crate::batch::{BatchShare, TextBatch};
 use crate::device::DeviceNetwork;

@@ -1,4 +1,5 @@
-//! A device that is the processor in disguise: a training on it must be the training itself, to the last bit.
+//! A device that is the processor in disguise: a training on it must be the training itself, to the
+//! last bit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Forgetting by training a network further: the methods that today's literature compares with retraining.
+//! Forgetting by training a network further: the methods that today's literature compares with
+//! retraining.
 //!
 //! | method | what a step minimises | from |
 //! |---|---|---|
@@ -6,16 +7,19 @@
 //! | `neggrad_plus` | α · retained loss − (1 − α) · forgotten loss | Kurmanji et al. 2023 |
 //! | `scrub` | nearness to the old network on retained rows, distance from it on forgotten ones | Kurmanji et al. 2023 |
 //!
-//! All of them start from the trained encoder and the linear head that it was trained with, step by AdamW on minibatches like
-//! the fit, at a constant rate, and keep the last state. Then the retained rows are encoded anew and the network's own head
-//! (squared loss or cross-entropy) is fitted to its optimum on them, as after a retraining, so that its curvature is that of its
-//! features. The loss of the steps is the cross-entropy that the encoder was trained with, whichever head the network has.
+//! All of them start from the trained encoder and the linear head that it was trained with, step by
+//! AdamW on minibatches like the fit, at a constant rate, and keep the last state. Then the
+//! retained rows are encoded anew and the network's own head (squared loss or cross-entropy) is
+//! fitted to its optimum on them, as after a retraining, so that its curvature is that of its
+//! features. The loss of the steps is the cross-entropy that the encoder was trained with,
+//! whichever head the network has.
 //!
-//! **What they guarantee: nothing.** The claim is `approximate` and the bound infinite: no theorem says how far the result is
-//! from a network that never saw the rows. They are here to be compared with; `retrain` and `sisa` are for forgetting.
+//! **What they guarantee: nothing.** The claim is `approximate` and the bound infinite: no theorem
+//! says how far the result is from a network that never saw the rows. They are here to be compared
+//! with; `retrain` and `sisa` are for forgetting.
 //!
-//! An encoder that was drawn and never trained holds nothing of the rows, and a pretrained one never saw them: both are refused,
-//! because the head forgets there exactly.
+//! An encoder that was drawn and never trained holds nothing of the rows, and a pretrained one
+//! never saw them: both are refused, because the head forgets there exactly.
 
 mod fine_tune;
 mod neggrad_plus;
@@ -66,8 +70,9 @@ pub fn further_rate(method: &Method, training: &TrainSettings) -> f64 {
     }
 }
 
-/// The network of an encoder without the rows `gone` of `texts`, which holds all rows as word ids, by a method that trains it
-/// further. On an error the encoder is as it was. With no row to forget no step is made.
+/// The network of an encoder without the rows `gone` of `texts`, which holds all rows as word ids,
+/// by a method that trains it further. On an error the encoder is as it was. With no row to forget
+/// no step is made.
 pub fn train_further(
     method: &Method,
     backbone: &Backbone,
@@ -137,7 +142,8 @@ pub fn train_further(
     Ok(TunedNetwork { trained, evidence })
 }
 
-/// The settings of the steps: the fit's batches, clipping, decay, seed and threads, at a constant rate.
+/// The settings of the steps: the fit's batches, clipping, decay, seed and threads, at a constant
+/// rate.
 fn step_settings(method: &Method, fit: &TrainSettings, is_idle: bool) -> TrainSettings {
     TrainSettings {
         epochs: if is_idle { 0 } else { further_epochs(method) },
@@ -192,7 +198,8 @@ fn further_evidence(
     Ok(evidence)
 }
 
-/// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder that still knows the rows.
+/// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder
+/// that still knows the rows.
 pub fn unbound(evidence: &mut Evidence) {
     // A method that aims at no distance has no tolerance to miss.
     evidence.tolerance = None;
@@ -201,7 +208,8 @@ pub fn unbound(evidence: &mut Evidence) {
     evidence.relative_bound = f64::INFINITY;
 }
 
-/// A fit whose loss overflowed can be resumed from its last state; a forget has no state to go back to but the old network.
+/// A fit whose loss overflowed can be resumed from its last state; a forget has no state to go back
+/// to but the old network.
 fn too_far(error: Error) -> Error {
     match error {
         Error::Diverged {
@@ -227,7 +235,8 @@ struct LessonSides {
     forgotten: Vec<usize>,
 }
 
-/// The recipe without the names of words that no retained row holds, where words were chosen from the rows.
+/// The recipe without the names of words that no retained row holds, where words were chosen from
+/// the rows.
 fn named_by(recipe: &NetworkRecipe, retained: &Rows) -> Result<NetworkRecipe> {
     let mut recipe = recipe.clone();
     if !recipe.embedding.public {

@@ -1,5 +1,6 @@
-//! How soon a network knows forgotten rows again: steps of training on them alone until their loss is what it was before. A
-//! network whose encoder still holds something of the rows is back sooner than one that never saw them.
+//! How soon a network knows forgotten rows again: steps of training on them alone until their loss
+//! is what it was before. A network whose encoder still holds something of the rows is back sooner
+//! than one that never saw them.
 
 use efface::Rows;
 use efface::eval::{RelearningTime, relearning_time};
@@ -21,7 +22,8 @@ impl TrainingProgress for OneStep {
 }
 
 impl Backbone {
-    /// The mean cross-entropy of some rows by the linear head that the encoder was trained with, without dropout.
+    /// The mean cross-entropy of some rows by the linear head that the encoder was trained with,
+    /// without dropout.
     pub fn training_loss(&self, rows: &Rows) -> Result<f64> {
         Ok(self
             .relearn(
@@ -33,8 +35,9 @@ impl Backbone {
             .start_loss)
     }
 
-    /// Steps of AdamW at a constant rate on `rows` alone, encoder and head, until their mean cross-entropy is at most
-    /// `target_loss`, for `limit` steps at most. The encoder itself is not changed.
+    /// Steps of AdamW at a constant rate on `rows` alone, encoder and head, until their mean
+    /// cross-entropy is at most `target_loss`, for `limit` steps at most. The encoder itself is not
+    /// changed.
     pub fn relearn(
         &self,
         rows: &Rows,

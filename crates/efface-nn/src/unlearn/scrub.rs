@@ -1,24 +1,28 @@
-//! SCRUB: a student starts as a copy of the trained network, its teacher, and is driven away from the teacher on the rows to
-//! forget and held near it on the retained ones.
+//! SCRUB: a student starts as a copy of the trained network, its teacher, and is driven away from
+//! the teacher on the rows to forget and held near it on the retained ones.
 //!
-//! **What it does.** In each of the first M epochs a pass over the forgotten rows *maximises* KL(teacher‖student); then, and in
-//! every later epoch, a pass over the retained rows minimises α · KL(teacher‖student) + γ · cross-entropy. The teacher's
-//! answers are computed once, without dropout.
+//! **What it does.** In each of the first M epochs a pass over the forgotten rows *maximises*
+//! KL(teacher‖student); then, and in every later epoch, a pass over the retained rows minimises α ·
+//! KL(teacher‖student) + γ · cross-entropy. The teacher's answers are computed once, without
+//! dropout.
 //!
-//! **What it guarantees.** Nothing. How far the forgotten rows end from where a retrained network has them depends on M and E.
-//! (The paper's SCRUB+R rewinds to the epoch whose forgotten loss is that of comparable unseen rows. It is not here: an engine
-//! has no such rows.)
+//! **What it guarantees.** Nothing. How far the forgotten rows end from where a retrained network
+//! has them depends on M and E. (The paper's SCRUB+R rewinds to the epoch whose forgotten loss is
+//! that of comparable unseen rows. It is not here: an engine has no such rows.)
 //!
-//! **What it costs.** E/E₀ of a retraining of E₀ epochs, M passes over the forgotten rows and one pass of inference over all.
+//! **What it costs.** E/E₀ of a retraining of E₀ epochs, M passes over the forgotten rows and one
+//! pass of inference over all.
 //!
-//! **When it fails.** Without dropout the student *is* the teacher at the first step, where the gradient of the divergence is 0,
-//! so that the first pass over the forgotten rows begins with rounding errors. The divergence has no maximum: the method ends
-//! with an error, and the old network stays, when the loss of a step's forgotten rows passes `loss_cap` or a number stops
+//! **When it fails.** Without dropout the student *is* the teacher at the first step, where the
+//! gradient of the divergence is 0, so that the first pass over the forgotten rows begins with
+//! rounding errors. The divergence has no maximum: the method ends with an error, and the old
+//! network stays, when the loss of a step's forgotten rows passes `loss_cap` or a number stops
 //! being finite.
 //!
-//! **From.** Kurmanji, Triantafillou, Hayes and Triantafillou (2023), "Towards unbounded machine unlearning". Their code uses
-//! M of 2 or 3, E of 3 to 10, γ near 1 and α between 0.001 and 0.5 by the experiment, softens both sides by a temperature, and
-//! steps by SGD or Adam. Here M = 2, E = 5, γ = 1, α = 0.5, no temperature (as in the paper's formulas) and AdamW.
+//! **From.** Kurmanji, Triantafillou, Hayes and Triantafillou (2023), "Towards unbounded machine
+//! unlearning". Their code uses M of 2 or 3, E of 3 to 10, γ near 1 and α between 0.001 and 0.5 by
+//! the experiment, softens both sides by a temperature, and steps by SGD or Adam. Here M = 2, E =
+//! 5, γ = 1, α = 0.5, no temperature (as in the paper's formulas) and AdamW.
 
 use efface::methods::Scrub;
 

@@ -1,4 +1,5 @@
-//! A reader of just the fields that the ONNX writer writes, made from the format's description rather than the writer.
+//! A reader of just the fields that the ONNX writer writes, made from the format's description
+//! rather than the writer.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! A BERT of two layers and width 16 whose weights are sines, so that any language can make the same.
+//! A BERT of two layers and width 16 whose weights are sines, so that any language can make the
+//! same.
 
 use efface_nn::minilm::MiniLm;
 use safetensors::{Dtype, tensor::TensorView};
@@ -47,7 +48,8 @@ pub(crate) fn tokenizer(words: &[String]) -> String {
     )
 }
 
-/// Name, shape, values. Tensor i of the names in order holds 0.4·sin(0.7k + 1.3i), plus 1 where it is a scale.
+/// Name, shape, values. Tensor i of the names in order holds 0.4·sin(0.7k + 1.3i), plus 1 where it
+/// is a scale.
 pub(crate) fn tensors() -> Vec<(String, Vec<usize>, Vec<f32>)> {
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
         ("embeddings.word_embeddings.weight".into(), vec![30, 16]),

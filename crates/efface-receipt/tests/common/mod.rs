@@ -1,4 +1,5 @@
-//! A small log with every kind of receipt, from fixed keys and times, so that its bytes never change.
+//! A small log with every kind of receipt, from fixed keys and times, so that its bytes never
+//! change.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -249,7 +250,8 @@ impl Log {
     }
 }
 
-/// Seven receipts: fit, forget, a forget that finds nothing, settle, key rotation, learn, and a forget with every field.
+/// Seven receipts: fit, forget, a forget that finds nothing, settle, key rotation, learn, and a
+/// forget with every field.
 pub fn log() -> Log {
     let old = secret();
     let new = next_secret();
@@ -341,7 +343,8 @@ pub fn recovered_log() -> Log {
     log
 }
 
-/// That log, grown: a policy, two forgets that put scrubbing off with an audit in between, and the settle of both.
+/// That log, grown: a policy, two forgets that put scrubbing off with an audit in between, and the
+/// settle of both.
 pub fn grown_log() -> Log {
     let new = next_secret();
     let states = [set(3..21), set(4..21), set(5..21)];
@@ -409,8 +412,8 @@ pub fn grown_log() -> Log {
     log
 }
 
-/// The third export with noise since the last one without. μ and ε follow from ε = 2 and δ = 1e-6 by theorem 8 of Balle
-/// and Wang (2018), solved by mpmath 1.3.0; the total is √3 times this μ.
+/// The third export with noise since the last one without. μ and ε follow from ε = 2 and δ = 1e-6
+/// by theorem 8 of Balle and Wang (2018), solved by mpmath 1.3.0; the total is √3 times this μ.
 fn noisy_release() -> ReleaseTerms {
     ReleaseTerms {
         minimum_batch: 8,
@@ -438,7 +441,8 @@ fn noisy_release() -> ReleaseTerms {
     }
 }
 
-/// A receipt in which every field says something (keys and settles aside, which exclude each other).
+/// A receipt in which every field says something (keys and settles aside, which exclude each
+/// other).
 pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
     let mut receipt = plain(sequence, RequestKind::Forget, before, old);
     receipt.request_id = Some(RequestId::Committed(

@@ -191,7 +191,8 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
     Some(text.and("."))
 }
 
-/// What became of table 3: whether every cell that the paper prints comes out within a factor of two.
+/// What became of table 3: whether every cell that the paper prints comes out within a factor of
+/// two.
 fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.head;
     let cells = plan

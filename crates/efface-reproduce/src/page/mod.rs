@@ -1,4 +1,5 @@
-//! The report, from the record of a run. Nothing is measured here, and every number goes to the page as a `Number`.
+//! The report, from the record of a run. Nothing is measured here, and every number goes to the
+//! page as a `Number`.
 
 mod adaptive;
 mod distance;

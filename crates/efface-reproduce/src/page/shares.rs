@@ -1,4 +1,5 @@
-//! The cells of table 1: the time of a request by each of two others, and how unlike each other the trials are.
+//! The cells of table 1: the time of a request by each of two others, and how unlike each other the
+//! trials are.
 
 use super::TrialResults;
 use crate::paper;
@@ -9,8 +10,8 @@ use crate::studies::{METHODS, StudyContext};
 /// The paper's unit.
 pub(super) const UNIT: f64 = 1e4;
 
-/// Above this, the times of a cell are called unsteady: the middle half of its trials, or of what they are divided by, spans
-/// more than this share of the median.
+/// Above this, the times of a cell are called unsteady: the middle half of its trials, or of what
+/// they are divided by, spans more than this share of the median.
 pub(super) const SPREAD_LIMIT: f64 = 0.25;
 
 /// Above this share of the time spent waiting for a processor, a machine is called busy.
@@ -71,7 +72,8 @@ pub(super) struct TimeShare {
     pub(super) value: f64,
     /// Its standard error, from those of both medians.
     pub(super) error: f64,
-    /// The larger of the two spreads: the distance of the quartiles by the median. NaN where both times were taken once.
+    /// The larger of the two spreads: the distance of the quartiles by the median. NaN where both
+    /// times were taken once.
     pub(super) spread: f64,
 }
 
@@ -110,7 +112,8 @@ impl TablePlace {
         shares.map(|share| share.spread).reduce(f64::max)
     }
 
-    /// Whether exact forgetting is below both numbers that the paper prints for this cell; None where it prints none.
+    /// Whether exact forgetting is below both numbers that the paper prints for this cell; None
+    /// where it prints none.
     pub(super) fn is_below_paper(
         self,
         results: &TrialResults<'_>,
@@ -130,7 +133,8 @@ pub(super) struct TimeSteadiness {
     pub(super) cells: usize,
     /// NaN where every time was taken once.
     pub(super) largest: f64,
-    /// The largest median share of a trial that was spent waiting for a processor; None where the system does not tell.
+    /// The largest median share of a trial that was spent waiting for a processor; None where the
+    /// system does not tell.
     pub(super) waited: Option<f64>,
 }
 

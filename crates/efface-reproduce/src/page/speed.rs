@@ -1,4 +1,5 @@
-//! What table 1 says in a sentence: how fast, against what the paper prints, and whether the times can be trusted.
+//! What table 1 says in a sentence: how fast, against what the paper prints, and whether the times
+//! can be trusted.
 
 use efface_report::{Number, RichText, Style};
 

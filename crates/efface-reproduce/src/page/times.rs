@@ -202,7 +202,8 @@ fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Re
         TableColumn::number("largest relative bound"),
         TableColumn::number("refactored"),
     ]);
-    // The step takes nearly as long for every k, because a product of two d×d matrices is most of it.
+    // The step takes nearly as long for every k, because a product of two d×d matrices is most of
+    // it.
     let middle = plan
         .deletions
         .get(plan.deletions.len() / 2)

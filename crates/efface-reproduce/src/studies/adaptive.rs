@@ -1,15 +1,17 @@
-//! Forgetting by sums where it is exact, and where it is not (Cao and Yang, "Towards Making Systems Forget with Machine
-//! Unlearning", 2015).
+//! Forgetting by sums where it is exact, and where it is not (Cao and Yang, "Towards Making Systems
+//! Forget with Machine Unlearning", 2015).
 //!
-//! A model that is made of sums Σ g(x) forgets a row by subtracting its g(x). This is exact as long as g does not depend on
-//! other rows, as with the sums XᵀX and XᵀY of ridge. A learner is adaptive when it asks for one sum after the other and the
-//! answers decide what is asked next: then a row has also changed what the other rows added, and subtracting its own
-//! part does not take that back.
+//! A model that is made of sums Σ g(x) forgets a row by subtracting its g(x). This is exact as long
+//! as g does not depend on other rows, as with the sums XᵀX and XᵀY of ridge. A learner is adaptive
+//! when it asks for one sum after the other and the answers decide what is asked next: then a row
+//! has also changed what the other rows added, and subtracting its own part does not take that
+//! back.
 //!
-//! The adaptive learner here is gradient descent on the logistic loss from θ = 0. Round t adds −(1/n) Σ ∇ℓ_i(θ_t), so that the
-//! parameters are a sum of what each row added over all rounds. What the rows to forget added is recorded and subtracted,
-//! and the result compared with the same number of rounds on the other rows alone. After one round, whose gradients are
-//! all taken at θ = 0, nothing is adaptive yet.
+//! The adaptive learner here is gradient descent on the logistic loss from θ = 0. Round t adds
+//! −(1/n) Σ ∇ℓ_i(θ_t), so that the parameters are a sum of what each row added over all rounds.
+//! What the rows to forget added is recorded and subtracted, and the result compared with the same
+//! number of rounds on the other rows alone. After one round, whose gradients are all taken at θ =
+//! 0, nothing is adaptive yet.
 
 use efface::eval::parameters;
 use efface::synthetic::{LinearProblem, RegressionData};
@@ -30,8 +32,8 @@ pub(crate) fn cell(k: usize) -> String {
     format!("k={k}")
 }
 
-/// The distance to retraining before and after a forget, by the length of the retrained parameters. For gradient descent these
-/// names follow [`after_rounds`].
+/// The distance to retraining before and after a forget, by the length of the retrained parameters.
+/// For gradient descent these names follow [`after_rounds`].
 pub(crate) const BEFORE: &str = "before";
 pub(crate) const AFTER: &str = "after";
 
@@ -51,8 +53,9 @@ struct DescentState {
     of_first: Vec<f64>,
 }
 
-/// Rounds of gradient descent over all rows but the first `skipped`. The step is by the number of all rows either way: it
-/// is a setting, and must not differ between a model and its retraining. The parts of the first `watched` rows are recorded.
+/// Rounds of gradient descent over all rows but the first `skipped`. The step is by the number of
+/// all rows either way: it is a setting, and must not differ between a model and its retraining.
+/// The parts of the first `watched` rows are recorded.
 fn descend(
     problem: &RegressionData,
     labels: &[f64],
@@ -92,7 +95,8 @@ fn descend(
     states
 }
 
-/// ±1 by the sign of the signal, of unit size, plus the noise of the regression: classes that overlap.
+/// ±1 by the sign of the signal, of unit size, plus the noise of the regression: classes that
+/// overlap.
 fn labels(problem: &RegressionData) -> Vec<f64> {
     let root = (problem.width as f64).sqrt();
     let label = |i: usize| {
@@ -145,7 +149,8 @@ impl StudyMeasure for AdaptiveStudy {
     fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.adaptive;
         let most = plan.rounds.last().copied().unwrap_or(0);
-        // Two runs of two products a row and round, in plain loops, which are some fifty times slower than large products.
+        // Two runs of two products a row and round, in plain loops, which are some fifty times
+        // slower than large products.
         let cost = 200.0 * (plan.rows * plan.width * most) as f64 / SPEED;
         let mut jobs = Vec::new();
         for trial in 0..plan.trials {

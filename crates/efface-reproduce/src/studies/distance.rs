@@ -1,8 +1,10 @@
-//! Izzo's L2 table: what is left of the distance to retraining when the rows to forget are outliers.
+//! Izzo's L2 table: what is left of the distance to retraining when the rows to forget are
+//! outliers.
 //!
-//! Their script draws the covariance of the rows by scikit-learn's `make_spd_matrix`, scales one row more than it forgets, and
-//! compares with a model that misses that row too. The rows are made in three ways here, from ours to theirs, and both
-//! comparisons are made for each, so that it can be seen what moves which number.
+//! Their script draws the covariance of the rows by scikit-learn's `make_spd_matrix`, scales one
+//! row more than it forgets, and compares with a model that misses that row too. The rows are made
+//! in three ways here, from ours to theirs, and both comparisons are made for each, so that it can
+//! be seen what moves which number.
 
 use efface::eval::parameters;
 use efface::synthetic::{LinearProblem, RegressionData, SpdLinear};
@@ -145,7 +147,8 @@ impl StudyMeasure for DistanceStudy {
                 why,
             });
         }
-        // Every scale, and every number of scaled rows, uses the same rows: only the size of the rows differs.
+        // Every scale, and every number of scaled rows, uses the same rows: only the size of the
+        // rows differs.
         let seed = trial_seed(self.context.seed, 20, (k as u64) << 16 | job.trial as u64);
         let drawn = made.covariance.draw(plan.rows, plan.width, seed)?;
         let recipe = recipe(self.context.threads);

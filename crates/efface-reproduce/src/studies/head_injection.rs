@@ -1,5 +1,6 @@
-//! Table 3 and the figures: the feature injection test in the head of a network. One network a width is trained; the injected
-//! feature is appended to what its head reads, so that every trial is a fit and a forget of the head alone.
+//! Table 3 and the figures: the feature injection test in the head of a network. One network a
+//! width is trained; the injected feature is appended to what its head reads, so that every trial
+//! is a fit and a forget of the head alone.
 
 use efface::eval::{feature_injection, inject};
 use efface::methods::SisaForget;

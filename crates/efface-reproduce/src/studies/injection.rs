@@ -1,5 +1,5 @@
-//! Tables 4 and 5: the feature injection test on sparse rows, as Izzo et al. construct it. One draw of the data, one fit, one
-//! retraining and one request per method a trial.
+//! Tables 4 and 5: the feature injection test on sparse rows, as Izzo et al. construct it. One draw
+//! of the data, one fit, one retraining and one request per method a trial.
 
 use efface::eval::weight_on;
 use efface::synthetic::{FeatureInjection, LinearProblem};
@@ -36,7 +36,8 @@ impl StudyMeasure for InjectionStudy {
         let d = plan.width as f64;
         let cost = 4.0 * n * d * d / SPEED;
         let mut jobs = Vec::new();
-        // All cells of a trial before the next trial: an early end leaves every cell with about as many.
+        // All cells of a trial before the next trial: an early end leaves every cell with about as
+        // many.
         for trial in 0..plan.trials {
             for &k in &plan.deletions {
                 for &keep in &plan.keeps {

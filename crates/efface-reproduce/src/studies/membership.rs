@@ -1,5 +1,6 @@
-//! Membership inference: can an attacker with many models of their own tell that a forgotten row was once there? Not in the
-//! paper, but the question behind it. U-LiRA with retrained oracles, on reviews.
+//! Membership inference: can an attacker with many models of their own tell that a forgotten row
+//! was once there? Not in the paper, but the question behind it. U-LiRA with retrained oracles, on
+//! reviews.
 
 use efface::eval::{Task, Trials, duplicates, membership_inference};
 use efface::{Method, Recipe, Ridge, RowId, RowStore};

@@ -1,5 +1,6 @@
-//! The measurements, one file a study. A study lists its jobs and does them one by one; what it needs for several (a fitted
-//! model, a trained network) it keeps between them. Everything goes through efface's public API.
+//! The measurements, one file a study. A study lists its jobs and does them one by one; what it
+//! needs for several (a fitted model, a trained network) it keeps between them. Everything goes
+//! through efface's public API.
 
 pub(crate) mod adaptive;
 pub(crate) mod distance;
@@ -23,7 +24,8 @@ use crate::plan::{LAMBDA, StudyPlan};
 use crate::state::Values;
 use crate::watch::RunWatch;
 
-/// The methods of the paper beside ours, in the order of the tables, by the names of the core and as the paper calls them.
+/// The methods of the paper beside ours, in the order of the tables, by the names of the core and
+/// as the paper calls them.
 pub(crate) const METHODS: [(&str, &str); 3] = [
     ("influence", "INF"),
     ("projection_residual", "PRU"),
@@ -118,8 +120,8 @@ pub(crate) fn without(rows: &Rows, gone: &[RowId]) -> Rows {
     rows.filter(|id| !gone.contains(&id))
 }
 
-/// The line of a table that says what the algebra of exact forgetting leaves of an injected weight, before the column is set to 0
-/// because counting found that no row has it any more.
+/// The line of a table that says what the algebra of exact forgetting leaves of an injected weight,
+/// before the column is set to 0 because counting found that no row has it any more.
 pub(crate) const BEFORE_CLEARING: &str = "exact, before clearing";
 
 /// That share of the weight before. Nothing is noted as cleared where the algebra itself left 0.

@@ -1,5 +1,6 @@
-//! Table 2: how long a network takes to forget, by retraining it whole, by SISA over whole networks, by training it further, and
-//! by its head; what accuracy is left; and what whole networks still make of the forgotten articles.
+//! Table 2: how long a network takes to forget, by retraining it whole, by SISA over whole
+//! networks, by training it further, and by its head; what accuracy is left; and what whole
+//! networks still make of the forgotten articles.
 
 use std::time::Instant;
 
@@ -43,7 +44,8 @@ pub(crate) const HEADS: &str = "heads";
 /// What is timed by training the network further.
 pub(crate) const FURTHER: [&str; 3] = ["fine_tune", "neggrad_plus", "scrub"];
 
-/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks can be told apart by steps.
+/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks
+/// can be told apart by steps.
 pub(crate) const RELEARNING_STEPS: usize = 500;
 const RELEARNING_RATE: f64 = 0.1;
 
@@ -129,7 +131,8 @@ impl PreparedNetwork {
         Ok(values)
     }
 
-    /// What a network makes of articles that this one learned: hits, loss, and steps until it knows them as well again.
+    /// What a network makes of articles that this one learned: hits, loss, and steps until it knows
+    /// them as well again.
     fn left(&self, network: &Network, gone: &[RowId]) -> Result<Values> {
         let articles = self.lab.rows.filter(|id| gone.contains(&id));
         let hits = utility(network.head(), Task::Classes, &network.encode(&articles)?)?.accuracy;

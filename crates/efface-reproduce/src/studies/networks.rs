@@ -1,5 +1,6 @@
-//! Networks for tables 2 and 3: their texts, their training, and the folder in which trained ones wait, so that an interrupted
-//! run does not train again. A training that was cut off goes on from its last epoch.
+//! Networks for tables 2 and 3: their texts, their training, and the folder in which trained ones
+//! wait, so that an interrupted run does not train again. A training that was cut off goes on from
+//! its last epoch.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -41,7 +42,8 @@ pub(super) struct NetworkLab {
     training: TrainingPlan,
 }
 
-/// The sets that networks are trained on: generated articles, or BBC news and, where asked for, AG News.
+/// The sets that networks are trained on: generated articles, or BBC news and, where asked for, AG
+/// News.
 pub(crate) fn sets(context: &StudyContext, second: bool) -> Vec<&'static str> {
     match (context.data.is_real(), second) {
         (false, _) => vec![GENERATED],
@@ -182,7 +184,8 @@ impl NetworkLab {
     }
 }
 
-/// The trained network of a name from the cache, or trained now. The seconds are those of the whole training, whenever it was.
+/// The trained network of a name from the cache, or trained now. The seconds are those of the whole
+/// training, whenever it was.
 pub(super) fn trained(
     cache: &Path,
     name: &str,

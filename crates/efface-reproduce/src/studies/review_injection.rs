@@ -1,5 +1,6 @@
-//! Table 1 read as its caption has it: the feature injection test on reviews, for every number of rows and of words. Each cell
-//! needs a fit of its own, because the injected column belongs to the rows that will go.
+//! Table 1 read as its caption has it: the feature injection test on reviews, for every number of
+//! rows and of words. Each cell needs a fit of its own, because the injected column belongs to the
+//! rows that will go.
 
 use efface::eval::feature_injection;
 use efface::{Method, RowId, Rows};
@@ -25,7 +26,8 @@ pub(crate) fn cell(k: usize, width: usize) -> String {
     format!("k={k}, d={width}")
 }
 
-/// Generated reviews have fewer words than the paper counts: there the widths are cut to what is there.
+/// Generated reviews have fewer words than the paper counts: there the widths are cut to what is
+/// there.
 pub(crate) fn widths(context: &StudyContext) -> Vec<usize> {
     if context.data.is_real() {
         context.plan.review_injection.widths.clone()

@@ -1,12 +1,13 @@
-//! Table 1: how long a forget takes, as a share of two other times: a refit on the rows that stay, which is what the paper calls
-//! retraining, and the Newton step from a kept inverse (`newton_step.rs`), by which the printed numbers were divided. Both are
-//! timed in trials that are spread evenly over a cell, between the requests, so that a machine that gets busier in the course
-//! of a run slows both sides of a share.
+//! Table 1: how long a forget takes, as a share of two other times: a refit on the rows that stay,
+//! which is what the paper calls retraining, and the Newton step from a kept inverse
+//! (`newton_step.rs`), by which the printed numbers were divided. Both are timed in trials that are
+//! spread evenly over a cell, between the requests, so that a machine that gets busier in the
+//! course of a run slows both sides of a share.
 //!
-//! Models are kept in the rows form (each row's x·A⁻¹ at hand), in
-//! which the hat block of any request is there for the asking: what the paper assumes for PRU. What that costs in memory and
-//! time is measured too. Everything here works on one thread: threads that wait for each other on a busy machine would make
-//! short requests look long.
+//! Models are kept in the rows form (each row's x·A⁻¹ at hand), in which the hat block of any
+//! request is there for the asking: what the paper assumes for PRU. What that costs in memory and
+//! time is measured too. Everything here works on one thread: threads that wait for each other on a
+//! busy machine would make short requests look long.
 
 use std::time::Instant;
 
@@ -51,15 +52,18 @@ pub(crate) fn sources(context: &StudyContext) -> Vec<&'static str> {
     sources
 }
 
-/// Rare words make reviews ill-conditioned: at the usual 1e-9 every request would measure its bound anew, in O(d²), only to find
-/// it where it was. The bound that is reported is the one that was reached.
+/// Rare words make reviews ill-conditioned: at the usual 1e-9 every request would measure its bound
+/// anew, in O(d²), only to find it where it was. The bound that is reported is the one that was
+/// reached.
 pub(crate) const TOLERANCE: f64 = 1e-5;
 
-/// What the record calls the seconds of a refit, and, after `k=…`, those of a Newton step from a kept inverse.
+/// What the record calls the seconds of a refit, and, after `k=…`, those of a Newton step from a
+/// kept inverse.
 pub(crate) const REFIT: &str = "refit s";
 pub(crate) const NEWTON_STEP: &str = "Newton step s";
 
-/// The share of a trial's time in which the thread waited for a processor, in trials that time denominators.
+/// The share of a trial's time in which the thread waited for a processor, in trials that time
+/// denominators.
 pub(crate) const WAITED: &str = "waited share";
 
 /// The linear problem of Izzo et al., dense.
@@ -149,7 +153,8 @@ impl TimesStudy {
     }
 }
 
-/// Whether a trial also times what the requests are divided by: `denominators` of the trials, evenly spread.
+/// Whether a trial also times what the requests are divided by: `denominators` of the trials,
+/// evenly spread.
 fn times_denominators(plan: &TimesPlan, trial: usize) -> bool {
     let until = |trial: usize| trial * plan.denominators / plan.trials.max(1);
     until(trial + 1) > until(trial)
@@ -249,7 +254,8 @@ impl StudyMeasure for TimesStudy {
                 // Copying the retained rows is not part of retraining.
                 let left = without(rows, &gone);
                 let start = Instant::now();
-                // At the tolerance of the model: nothing is asked of retraining that is not asked of forgetting.
+                // At the tolerance of the model: nothing is asked of retraining that is not asked
+                // of forgetting.
                 Recipe::new(ridge(1).tolerance(TOLERANCE)).fit(&left)?;
                 values.insert(REFIT.into(), start.elapsed().as_secs_f64());
             }

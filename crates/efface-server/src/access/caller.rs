@@ -27,7 +27,8 @@ impl Caller {
         self.token.as_ref().map_or(ANYONE, |token| &token.id)
     }
 
-    /// Whether two callers cannot be told apart, so that one cannot approve what the other asked for.
+    /// Whether two callers cannot be told apart, so that one cannot approve what the other asked
+    /// for.
     pub(crate) fn is_anyone(&self) -> bool {
         self.token.is_none()
     }
@@ -98,7 +99,8 @@ async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Ca
     let found = match tokens.known(&text) {
         Some(record) => Some(record),
         None => {
-            // The hash is slow on purpose. Two at a time at most, so that wrong tokens cannot take all processors.
+            // The hash is slow on purpose. Two at a time at most, so that wrong tokens cannot take
+            // all processors.
             let _turn = state
                 .hashing
                 .acquire()

@@ -29,7 +29,8 @@ impl RateLimiter {
     pub(crate) fn admit(&self, token: &str, now: Instant) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(token) {
-            // Tokens are few, but withdrawn ones would stay for ever: full buckets say nothing and can go.
+            // Tokens are few, but withdrawn ones would stay for ever: full buckets say nothing and
+            // can go.
             let full =
                 |bucket: &RequestBucket| now.duration_since(bucket.filled).as_secs_f64() >= 60.0;
             buckets.retain(|_, bucket| !full(bucket));

@@ -1,4 +1,5 @@
-//! A token: who holds it may do what its scopes say. The server keeps a hash of it and not the token.
+//! A token: who holds it may do what its scopes say. The server keeps a hash of it and not the
+//! token.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +16,9 @@ use super::token_store::TokenError;
 /// What tokens begin with, so that scanners for leaked secrets can know them.
 const PREFIX: &str = "efface_";
 
-/// Memory in KiB, passes and lanes of the hash: the smallest that OWASP recommends. A token is 256 random bits, which no
-/// number of guesses finds; the hash keeps the file from being of use to whoever reads it.
+/// Memory in KiB, passes and lanes of the hash: the smallest that OWASP recommends. A token is 256
+/// random bits, which no number of guesses finds; the hash keeps the file from being of use to
+/// whoever reads it.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 
 /// What a token allows.

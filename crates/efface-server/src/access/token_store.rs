@@ -56,8 +56,8 @@ pub enum TokenError {
     Hash(String),
 }
 
-/// The tokens of a server. The hash of a token is slow to compute, so that a secret which has been shown once is known again by
-/// its SHA-256, in memory only.
+/// The tokens of a server. The hash of a token is slow to compute, so that a secret which has been
+/// shown once is known again by its SHA-256, in memory only.
 #[derive(Debug)]
 pub struct TokenStore {
     path: PathBuf,
@@ -96,7 +96,8 @@ impl TokenStore {
         Ok(store)
     }
 
-    /// Reads the file again if it has changed since; returns whether it has. If it cannot be read, the tokens stay as they were.
+    /// Reads the file again if it has changed since; returns whether it has. If it cannot be read,
+    /// the tokens stay as they were.
     ///
     /// # Errors
     /// The file cannot be read, or holds something else.
@@ -162,7 +163,8 @@ impl TokenStore {
         Ok(gone)
     }
 
-    /// The token that a secret is known to belong to without hashing it slowly; None where that is not known yet.
+    /// The token that a secret is known to belong to without hashing it slowly; None where that is
+    /// not known yet.
     pub(crate) fn known(&self, text: &str) -> Option<TokenRecord> {
         let (id, secret) = parts(text)?;
         let known = self.read_lock();
@@ -174,9 +176,10 @@ impl TokenStore {
 
     /// The token that a text is, hashed slowly; None for what is none. Takes tens of milliseconds.
     ///
-    /// The id of a token is no secret and is looked up. Its secret is never compared with anything: what is compared, in
-    /// constant time, is a hash of it, which takes as long for every secret. Whether the token has expired is asked last, so
-    /// that a wrong secret is told nothing about that.
+    /// The id of a token is no secret and is looked up. Its secret is never compared with anything:
+    /// what is compared, in constant time, is a hash of it, which takes as long for every secret.
+    /// Whether the token has expired is asked last, so that a wrong secret is told nothing about
+    /// that.
     pub(crate) fn check(&self, text: &str) -> Result<Option<TokenRecord>, TokenError> {
         let Some((id, secret)) = parts(text) else {
             return Ok(None);

@@ -55,7 +55,8 @@ pub(super) enum RowsToScore {
     Named(RecordTable),
     /// In the order of the model's columns.
     Ordered(Vec<Vec<Cell>>),
-    /// Numbers in the order of the model's columns, row after row, each as eight bytes of IEEE 754, the lowest first.
+    /// Numbers in the order of the model's columns, row after row, each as eight bytes of IEEE 754,
+    /// the lowest first.
     Packed(Bytes),
 }
 
@@ -118,16 +119,19 @@ fn unreadable(rejection: BytesRejection) -> Problem {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowsBody {
-    /// The rows: objects whose keys are the columns of the model and whose values are numbers, texts, booleans or null.
+    /// The rows: objects whose keys are the columns of the model and whose values are numbers,
+    /// texts, booleans or null.
     #[schema(value_type = Vec<std::collections::HashMap<String, Value>>, min_items = 1)]
     rows: Vec<NamedCells>,
 }
 
-/// Rows to score: with names, or in the order of the model's columns, which is faster where there are many. One of the two.
+/// Rows to score: with names, or in the order of the model's columns, which is faster where there
+/// are many. One of the two.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScoredBody {
-    /// Objects whose keys are the columns of the model and whose values are numbers, texts, booleans or null.
+    /// Objects whose keys are the columns of the model and whose values are numbers, texts,
+    /// booleans or null.
     #[serde(default)]
     #[schema(value_type = Option<Vec<std::collections::HashMap<String, Value>>>, min_items = 1)]
     rows: Option<Vec<NamedCells>>,

@@ -1,5 +1,6 @@
-//! Deletions in the form of Mixpanel's GDPR API (version 3), which tools that delete people everywhere already speak. The
-//! project token of that API is the name of a model here; without one, people are erased from all models.
+//! Deletions in the form of Mixpanel's GDPR API (version 3), which tools that delete people
+//! everywhere already speak. The project token of that API is the name of a model here; without
+//! one, people are erased from all models.
 
 use std::sync::Arc;
 use std::time::Duration;

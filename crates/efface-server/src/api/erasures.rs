@@ -43,7 +43,8 @@ pub(super) struct ErasureBody {
     subject: Option<String>,
     /// The method, as in `newton:steps=3`; what suits the model unless this says otherwise.
     method: Option<String>,
-    /// Whether rows that are not there are passed over. Otherwise nothing is done if one is missing.
+    /// Whether rows that are not there are passed over. Otherwise nothing is done if one is
+    /// missing.
     #[serde(default)]
     allow_missing: bool,
     /// Whether everything is computed and nothing is changed.
@@ -52,7 +53,8 @@ pub(super) struct ErasureBody {
     /// When the person asked, as in `2026-03-02T09:15:00.250Z`.
     #[schema(value_type = Option<String>, format = DateTime)]
     requested_at: Option<Time>,
-    /// Where to send a callback once the request is done (Standard Webhooks, signed with Ed25519). The server knows the hosts.
+    /// Where to send a callback once the request is done (Standard Webhooks, signed with Ed25519).
+    /// The server knows the hosts.
     #[schema(max_length = 2048)]
     callback_url: Option<String>,
 }
@@ -112,7 +114,8 @@ pub(super) struct ModelErasure {
     /// Exports that this withdraws.
     #[serde(skip_serializing_if = "Option::is_none")]
     withdrawn: Option<u64>,
-    /// For a request about a person: proves whom the receipt is about. It is told once and kept nowhere.
+    /// For a request about a person: proves whom the receipt is about. It is told once and kept
+    /// nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject_opening: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,7 +328,8 @@ pub(super) async fn withdraw(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where a request stands that is not done yet; None for one about a model that the caller may not see.
+/// Where a request stands that is not done yet; None for one about a model that the caller may not
+/// see.
 pub(super) fn open_state(state: &ServiceState, caller: &Caller, id: &str) -> Option<OpenState> {
     let (open, target) = state.open.find(id)?;
     match target {
@@ -334,7 +338,8 @@ pub(super) fn open_state(state: &ServiceState, caller: &Caller, id: &str) -> Opt
     }
 }
 
-/// Whether the caller may erase what an open request is about. Whoever may not see its model learns nothing of it.
+/// Whether the caller may erase what an open request is about. Whoever may not see its model learns
+/// nothing of it.
 pub(super) fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
     match state.open.find(id) {
         Some((_, ErasureTarget::Model(name))) if caller.sees(&name) => {
@@ -390,7 +395,8 @@ pub(super) async fn accept(
     if order.needs_approval {
         return erasures::hold_for_approval(state, order).await;
     }
-    // A request that was done before is answered from the log, at once: a promise would hide that its key was used for another.
+    // A request that was done before is answered from the log, at once: a promise would hide that
+    // its key was used for another.
     let mut patience = patience;
     if patience < SHORT_PATIENCE && is_known(state, &order).await? {
         patience = state.settings.limits.erasure_patience;
@@ -428,8 +434,9 @@ async fn is_known(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<boo
     Ok(!found.map_err(stopped)?.is_empty())
 }
 
-/// How many rows a request would erase. Rows that are gone count for nothing: the request may be one that was done before, and
-/// whoever does it finds its first answer. A model that cannot say how many stops the request.
+/// How many rows a request would erase. Rows that are gone count for nothing: the request may be
+/// one that was done before, and whoever does it finds its first answer. A model that cannot say
+/// how many stops the request.
 async fn rows_at_stake(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<usize, Problem> {
     let is_gone = |problem: &Problem| {
         matches!(
@@ -527,7 +534,8 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// How long the caller waits: what `Prefer: wait=SECONDS` (RFC 7240) says, and no longer than the server does.
+/// How long the caller waits: what `Prefer: wait=SECONDS` (RFC 7240) says, and no longer than the
+/// server does.
 fn patience(state: &ServiceState, headers: &HeaderMap) -> Duration {
     let most = state.settings.limits.erasure_patience;
     let preferred = headers.get("prefer").and_then(|value| value.to_str().ok());

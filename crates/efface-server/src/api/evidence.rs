@@ -1,4 +1,5 @@
-//! What can be shown to others about a request: its proofs, an evidence pack, and the newest audit as pictures.
+//! What can be shown to others about a request: its proofs, an evidence pack, and the newest audit
+//! as pictures.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ use crate::problem::{Problem, ProblemCode, ProblemDetails};
 /// The media type of an evidence pack.
 const ZIP: &str = "application/zip";
 
-/// Where a receipt stands in its log, as RFC 9162 proves it. The same proofs are in the receipt's COSE file.
+/// Where a receipt stands in its log, as RFC 9162 proves it. The same proofs are in the receipt's
+/// COSE file.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ReceiptProofs {
     model: String,
@@ -75,7 +77,8 @@ impl From<&Figure> for AuditPicture {
     }
 }
 
-/// Gives the proofs that a receipt is in its log, and that the log continues the one it was written on.
+/// Gives the proofs that a receipt is in its log, and that the log continues the one it was written
+/// on.
 #[utoipa::path(
     get, path = "/v1/receipts/{id}/proofs", tag = "log", security(("token" = [])),
     params(("id" = String, Path, description = "The id of the receipt, 32 hexadecimal digits")),
@@ -102,8 +105,8 @@ pub(super) async fn proofs(
     }))
 }
 
-/// Gives an evidence pack: a ZIP file with the receipt, what settled it, the audits since, their proofs, the head of the log,
-/// its keys and a page to read. `efface verify` takes it.
+/// Gives an evidence pack: a ZIP file with the receipt, what settled it, the audits since, their
+/// proofs, the head of the log, its keys and a page to read. `efface verify` takes it.
 #[utoipa::path(
     get, path = "/v1/receipts/{id}/evidence", tag = "log", security(("token" = [])),
     params(("id" = String, Path, description = "The id of the receipt, 32 hexadecimal digits")),

@@ -1,4 +1,5 @@
-//! What every request passes: a name, a clock, headers that keep browsers safe, and a line in the log that names nobody.
+//! What every request passes: a name, a clock, headers that keep browsers safe, and a line in the
+//! log that names nobody.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub(super) async fn in_time(
     }
 }
 
-/// Refuses by its head what need not be read: a body that is announced to be too large, and what a page of another site made
-/// a browser send.
+/// Refuses by its head what need not be read: a body that is announced to be too large, and what a
+/// page of another site made a browser send.
 pub(super) async fn admit(
     State(state): State<Arc<ServiceState>>,
     request: Request,
@@ -46,8 +47,8 @@ pub(super) async fn admit(
     }
 }
 
-/// Why a request is taken for one of another site; None for one that is not. Programs send none of the headers that this
-/// looks at.
+/// Why a request is taken for one of another site; None for one that is not. Programs send none of
+/// the headers that this looks at.
 fn foreign(state: &ServiceState, request: &Request) -> Option<&'static str> {
     let header = |name: HeaderName| {
         request
@@ -56,8 +57,9 @@ fn foreign(state: &ServiceState, request: &Request) -> Option<&'static str> {
             .map(|value| value.to_str().unwrap_or_default())
     };
     let host = header(header::HOST).or_else(|| request.uri().host());
-    // Without tokens, whoever reaches the server may do everything. A site can have its own name resolve to this machine;
-    // its pages then are of the same origin as ours, and only the name tells them apart.
+    // Without tokens, whoever reaches the server may do everything. A site can have its own name
+    // resolve to this machine; its pages then are of the same origin as ours, and only the name
+    // tells them apart.
     let is_open = state.tokens.is_none() && state.settings.listen.ip().is_loopback();
     if is_open && host.is_some_and(|host| !is_this_machine(host)) {
         return Some(
@@ -96,7 +98,8 @@ fn is_this_machine(host: &str) -> bool {
     plain.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// The answer to a request that met a mistake of ours. What the panic says may hold a row, and goes nowhere.
+/// The answer to a request that met a mistake of ours. What the panic says may hold a row, and goes
+/// nowhere.
 pub(super) fn after_panic(_: Box<dyn Any + Send>) -> Response {
     Problem::new(
         ProblemCode::Internal,

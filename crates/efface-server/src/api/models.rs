@@ -34,7 +34,8 @@ pub(super) struct ModelOverview {
     subject_column: Option<String>,
     /// The columns that it predicts.
     target: Vec<String>,
-    /// The columns that it reads, in the order in which rows without names are taken; empty where it reads texts or indices.
+    /// The columns that it reads, in the order in which rows without names are taken; empty where
+    /// it reads texts or indices.
     columns: Vec<String>,
     /// Names of the scores: outputs, classes or clusters.
     outputs: Vec<String>,
@@ -56,7 +57,8 @@ pub(super) struct ModelOverview {
     exports_withdrawn: u64,
     /// The public key of its log.
     public_key: String,
-    /// When forgotten rows are overwritten and when parameters may be published; null where the file does not tell now.
+    /// When forgotten rows are overwritten and when parameters may be published; null where the
+    /// file does not tell now.
     #[schema(value_type = Option<Object>)]
     policy: Option<ReleasePolicy>,
     /// When it was fitted.

@@ -1,5 +1,6 @@
-//! OpenDSR 2.0: erasure requests as controllers send them to all their processors, with signed answers.
-//! The specification is <https://github.com/opengdpr/OpenDSR>; docs/integrations/opendsr.md says what of it is here.
+//! OpenDSR 2.0: erasure requests as controllers send them to all their processors, with signed
+//! answers. The specification is <https://github.com/opengdpr/OpenDSR>;
+//! docs/integrations/opendsr.md says what of it is here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,8 @@ impl From<Problem> for OpenDsrProblem {
 impl IntoResponse for OpenDsrProblem {
     fn into_response(self) -> Response {
         let kind = self.0.code.kind();
-        // The specification knows 400 alone; a request that is not known and a token that is missing stay what they are.
+        // The specification knows 400 alone; a request that is not known and a token that is
+        // missing stay what they are.
         let status = match kind.status {
             409 | 413 | 415 | 422 => 400,
             status => status,

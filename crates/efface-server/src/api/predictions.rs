@@ -43,7 +43,8 @@ pub(super) struct RowPrediction {
     label: Option<String>,
 }
 
-/// Scores rows, by the names of their cells or in the order of the model's columns. Targets are not needed, and columns that the model does not know are passed over.
+/// Scores rows, by the names of their cells or in the order of the model's columns. Targets are not
+/// needed, and columns that the model does not know are passed over.
 #[utoipa::path(
     post, path = "/v1/models/{model}/predictions", tag = "predictions", security(("token" = [])),
     params(("model" = String, Path, description = "The name of the model")),

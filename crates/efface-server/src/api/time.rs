@@ -2,7 +2,8 @@
 
 use efface_receipt::Time;
 
-/// Reads RFC 3339: any fraction of a second, any distance from Greenwich. Receipts know one form alone.
+/// Reads RFC 3339: any fraction of a second, any distance from Greenwich. Receipts know one form
+/// alone.
 pub(super) fn parse_time(text: &str) -> Option<Time> {
     let date = text.get(..19)?;
     let rest = text.get(19..)?;

@@ -1,4 +1,5 @@
-//! Where callbacks may go: to hosts that the operator named, and to no address of the inside of a network.
+//! Where callbacks may go: to hosts that the operator named, and to no address of the inside of a
+//! network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +11,8 @@ use axum::http::uri::Scheme;
 /// The longest URL that is taken.
 const LONGEST_URL: usize = 2048;
 
-/// A host that callbacks may go to: `HOST`, `HOST:PORT`, or with `https://` or `http://` before it. Without a scheme it is HTTPS.
+/// A host that callbacks may go to: `HOST`, `HOST:PORT`, or with `https://` or `http://` before it.
+/// Without a scheme it is HTTPS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackHost {
     is_secure: bool,
@@ -101,7 +103,8 @@ pub(crate) fn parse_url(
     Ok((url, host))
 }
 
-/// Whether an address is one of the open Internet. Everything that is set aside for anything else is not.
+/// Whether an address is one of the open Internet. Everything that is set aside for anything else
+/// is not.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -147,7 +150,8 @@ fn inner_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let parts = address.segments();
-    // Only 2000::/3 has been given out. Within it, 2001::/23 is for protocols (Teredo among them) and two blocks are for books.
+    // Only 2000::/3 has been given out. Within it, 2001::/23 is for protocols (Teredo among them)
+    // and two blocks are for books.
     let given_out = parts[0] & 0xe000 == 0x2000;
     let for_protocols = parts[0] == 0x2001 && parts[1] < 0x200;
     let for_books =

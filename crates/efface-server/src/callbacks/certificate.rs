@@ -1,4 +1,5 @@
-//! Signatures by the key of a certificate, as OpenDSR has them: over the bytes of a body, in base64.
+//! Signatures by the key of a certificate, as OpenDSR has them: over the bytes of a body, in
+//! base64.
 
 use std::sync::Arc;
 

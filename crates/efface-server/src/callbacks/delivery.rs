@@ -1,11 +1,13 @@
-//! A callback until it has arrived, or until nobody hopes for that any more. No clock and no network: both are the caller's.
+//! A callback until it has arrived, or until nobody hopes for that any more. No clock and no
+//! network: both are the caller's.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Waits after the first failure, the second, and so on: three days in all, as Standard Webhooks recommends.
+/// Waits after the first failure, the second, and so on: three days in all, as Standard Webhooks
+/// recommends.
 pub(crate) const WAITS: [u64; 9] = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 /// How a callback is signed.
@@ -37,7 +39,8 @@ pub(crate) struct CallbackDelivery {
     pub(crate) attempts: u32,
     /// When it is tried next, in milliseconds since 1970; None for one that is given up.
     pub(crate) next_at: Option<u64>,
-    /// How long it waits for that, in milliseconds. A longer time cannot be left, unless the clock was put back.
+    /// How long it waits for that, in milliseconds. A longer time cannot be left, unless the clock
+    /// was put back.
     pub(crate) wait: u64,
     pub(crate) last_failure: Option<String>,
 }
@@ -77,7 +80,8 @@ impl CallbackDelivery {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part.as_bytes());
         }
-        // No full stop in it: it is signed together with the time and the body, with stops in between.
+        // No full stop in it: it is signed together with the time and the body, with stops in
+        // between.
         let id = format!(
             "msg_{}",
             &data_encoding::HEXLOWER.encode(&digest.finalize())[..32]
@@ -99,8 +103,8 @@ impl CallbackDelivery {
         self.time_left(now) == Some(0)
     }
 
-    /// Milliseconds until it is tried; None for one that is given up. A time further away than the wait was written by a clock
-    /// that has been put back since.
+    /// Milliseconds until it is tried; None for one that is given up. A time further away than the
+    /// wait was written by a clock that has been put back since.
     pub(crate) fn time_left(&self, now: u64) -> Option<u64> {
         let left = self.next_at?.saturating_sub(now);
         Some(if left > self.wait { 0 } else { left })
@@ -132,7 +136,8 @@ impl CallbackDelivery {
         self.next_at = Some(now);
     }
 
-    /// Up to `most`, by the id and the attempt: callbacks that failed together do not come back together.
+    /// Up to `most`, by the id and the attempt: callbacks that failed together do not come back
+    /// together.
     fn spread(&self, most: u64) -> u64 {
         let digest = Sha256::digest(format!("{}{}", self.id, self.attempts).as_bytes());
         let number = digest

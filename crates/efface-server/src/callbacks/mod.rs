@@ -1,5 +1,6 @@
-//! Callbacks: what became of a request, sent to whoever asked for that. They are written down before they are sent, tried again
-//! with growing waits, and kept in a list where they did not arrive.
+//! Callbacks: what became of a request, sent to whoever asked for that. They are written down
+//! before they are sent, tried again with growing waits, and kept in a list where they did not
+//! arrive.
 
 mod address;
 mod certificate;
@@ -30,14 +31,16 @@ use crate::settings::CallbackSettings;
 use crate::storage::JsonFolder;
 use crate::tls;
 
-/// The folder of callbacks that have not arrived, and the file of the key that signs them, beside the models.
+/// The folder of callbacks that have not arrived, and the file of the key that signs them, beside
+/// the models.
 const FOLDER: &str = "outbox";
 const KEY_FILE: &str = "callbacks.key";
 
 /// Callbacks that are sent at the same time.
 const AT_ONCE: usize = 8;
 
-/// How often the list is looked through where nothing says that it must be: clocks may be put forward.
+/// How often the list is looked through where nothing says that it must be: clocks may be put
+/// forward.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// All callbacks of a server.
@@ -149,7 +152,8 @@ impl CallbackDesk {
         Ok(())
     }
 
-    /// Sends what is due, until the task is ended. What was under way then is sent again by the next server.
+    /// Sends what is due, until the task is ended. What was under way then is sent again by the
+    /// next server.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut sending = JoinSet::new();
         loop {

@@ -1,4 +1,5 @@
-//! One attempt to deliver a callback: resolve once, look at every address, connect to what was looked at, send, read a status.
+//! One attempt to deliver a callback: resolve once, look at every address, connect to what was
+//! looked at, send, read a status.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ impl CallbackSender {
         for authority in authorities {
             roots.add(authority)?;
         }
-        // A system without a list, or with a broken entry, still reaches receivers of the named authorities.
+        // A system without a list, or with a broken entry, still reaches receivers of the named
+        // authorities.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -83,7 +85,8 @@ impl CallbackSender {
         exchange(stream, request).await
     }
 
-    /// A connection to an address that was looked at: resolving a second time could give another one.
+    /// A connection to an address that was looked at: resolving a second time could give another
+    /// one.
     async fn connect(&self, host: &CallbackHost) -> Result<TcpStream, DeliveryFailure> {
         let found = tokio::net::lookup_host((host.name(), host.port())).await;
         let found: Vec<SocketAddr> = found
@@ -103,7 +106,8 @@ impl CallbackSender {
     }
 }
 
-/// Sends the request and reads the head of the answer. Redirects are not followed: they are failures like any other.
+/// Sends the request and reads the head of the answer. Redirects are not followed: they are
+/// failures like any other.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Body>,

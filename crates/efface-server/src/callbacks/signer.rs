@@ -1,4 +1,5 @@
-//! How callbacks are signed: Standard Webhooks 1.0 with an Ed25519 key, whose public half receivers are given.
+//! How callbacks are signed: Standard Webhooks 1.0 with an Ed25519 key, whose public half receivers
+//! are given.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;

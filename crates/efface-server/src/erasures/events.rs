@@ -1,4 +1,5 @@
-//! What is told about a request once its fate is known: no row and no person, only its id, outcomes and receipts.
+//! What is told about a request once its fate is known: no row and no person, only its id, outcomes
+//! and receipts.
 
 use efface_receipt::Time;
 use serde_json::{Value, json};
@@ -45,7 +46,8 @@ impl ErasureEvent<'_> {
         told.collect()
     }
 
-    /// The status callback of OpenDSR, which knows no failure: a request that no model could do ends as cancelled.
+    /// The status callback of OpenDSR, which knows no failure: a request that no model could do
+    /// ends as cancelled.
     fn opendsr(&self, order: &ErasureOrder, url: &str, now: u64) -> Value {
         let done: Vec<_> = match self {
             Self::Done(answers) => answers

@@ -1,7 +1,9 @@
-//! Keys of requests that are being done: a key is for one request, also while two that share it are under way.
+//! Keys of requests that are being done: a key is for one request, also while two that share it are
+//! under way.
 //!
-//! The log of a model says what was done under a key. Before it does, this says what is asked: otherwise one of two different
-//! requests could be answered by 202 under the key of the other, and be lost.
+//! The log of a model says what was done under a key. Before it does, this says what is asked:
+//! otherwise one of two different requests could be answered by 202 under the key of the other, and
+//! be lost.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,7 +26,8 @@ impl KeysInUse {
     }
 }
 
-/// The right to use a key for a request, until it is dropped. Several may hold it for the same request.
+/// The right to use a key for a request, until it is dropped. Several may hold it for the same
+/// request.
 pub(crate) struct KeyClaim {
     state: Arc<ServiceState>,
     id: String,

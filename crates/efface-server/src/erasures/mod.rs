@@ -1,4 +1,5 @@
-//! Erasure requests between the door and the model: who must approve them, and how those that take long survive a crash.
+//! Erasure requests between the door and the model: who must approve them, and how those that take
+//! long survive a crash.
 
 mod events;
 mod keys;
@@ -52,13 +53,14 @@ pub(crate) enum OpenState {
     },
 }
 
-/// The requests that were accepted and are not done yet. Those that are done are in the logs of the models.
+/// The requests that were accepted and are not done yet. Those that are done are in the logs of the
+/// models.
 #[derive(Default)]
 pub(crate) struct OpenErasures {
     open: Mutex<HashMap<String, (OpenState, ErasureOrder)>>,
     keys: KeysInUse,
-    /// Held by whoever lets a request wait for approval, approves it or takes it back: of an approval and a withdrawal that
-    /// come together, one is too late.
+    /// Held by whoever lets a request wait for approval, approves it or takes it back: of an
+    /// approval and a withdrawal that come together, one is too late.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -109,7 +111,8 @@ pub(crate) enum Submitted {
     Accepted(OpenState),
 }
 
-/// Does a request, or writes it down if it takes longer than `patience`. The work goes on if the caller goes away.
+/// Does a request, or writes it down if it takes longer than `patience`. The work goes on if the
+/// caller goes away.
 pub(crate) async fn submit(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
@@ -290,13 +293,15 @@ pub(crate) fn look_up(
     found
 }
 
-/// Repeats a request that was accepted until every model has answered it. A request has one effect, however often it comes.
+/// Repeats a request that was accepted until every model has answered it. A request has one effect,
+/// however often it comes.
 async fn finish_later(state: &Arc<ServiceState>, order: ErasureOrder) {
     let outcome = execute(state, &order).await;
     finish(state, order, outcome).await;
 }
 
-/// Ends a request that was accepted, with what its models answered; asks them again where they could not answer.
+/// Ends a request that was accepted, with what its models answered; asks them again where they
+/// could not answer.
 async fn finish(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
@@ -309,7 +314,8 @@ async fn finish(
                     ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
                 return conclude_later(state, &order.id, deliveries).await;
             }
-            // Models that are gone cannot answer; the request stays written down for the day they come back.
+            // Models that are gone cannot answer; the request stays written down for the day they
+            // come back.
             Err(problem) if !problem.is_passing() => return,
             _ => state.settings.work.pause(RETRY).await,
         }
@@ -317,8 +323,9 @@ async fn finish(
     }
 }
 
-/// Writes down who is to be told, and then strikes the request out: in between, a crash has it done again without effect, and
-/// told under the same ids. Gives the callbacks back where they cannot be written down.
+/// Writes down who is to be told, and then strikes the request out: in between, a crash has it done
+/// again without effect, and told under the same ids. Gives the callbacks back where they cannot be
+/// written down.
 async fn conclude(
     state: &Arc<ServiceState>,
     id: &str,

@@ -50,7 +50,8 @@ pub(crate) struct ErasureOrder {
 }
 
 impl ErasureOrder {
-    /// The hash of what makes two requests the same: what is asked, and not who asks or who is told. Ids are a set.
+    /// The hash of what makes two requests the same: what is asked, and not who asks or who is
+    /// told. Ids are a set.
     pub(super) fn identity(&self) -> RequestIdentity {
         let names = match &self.rows {
             RowChoice::Rows(ids) => {
@@ -65,7 +66,8 @@ impl ErasureOrder {
             ),
         };
         let asked = serde_json::to_vec(&(&self.target, names, &self.method, self.allow_missing));
-        // These types have a form in JSON; without one no two requests would be the same but those without.
+        // These types have a form in JSON; without one no two requests would be the same but those
+        // without.
         Sha256::digest(asked.unwrap_or_default()).into()
     }
 
@@ -98,14 +100,16 @@ impl ErasureOrder {
         let mut request = ForgetRequest::new(who);
         request.method = self.method;
         request.id = Some(part_name(&self.id, at));
-        // A request about all models finds nothing in most of them, which is an answer and no error.
+        // A request about all models finds nothing in most of them, which is an answer and no
+        // error.
         request.allow_missing = self.allow_missing || self.target == ErasureTarget::AllModels;
         request.requested_at = self.requested_at;
         request
     }
 }
 
-/// What the log calls a part of a request: the first has its name, the others a number behind it, after a sign that no key has.
+/// What the log calls a part of a request: the first has its name, the others a number behind it,
+/// after a sign that no key has.
 pub(crate) fn part_name(id: &str, at: usize) -> String {
     if at == 0 {
         id.to_owned()

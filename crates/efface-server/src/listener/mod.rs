@@ -66,7 +66,8 @@ pub(crate) async fn serve(
             place,
         };
         match tls.clone() {
-            // Without TLS nothing says that a client speaks HTTP/2, and waiting to find out would have no end.
+            // Without TLS nothing says that a client speaks HTTP/2, and waiting to find out would
+            // have no end.
             None => {
                 tokio::spawn(conversation.in_http1(stream));
             }

@@ -1,4 +1,5 @@
-//! A connection whose other end must take what is sent: a client that asks and never reads would hold its place for ever.
+//! A connection whose other end must take what is sent: a client that asks and never reads would
+//! hold its place for ever.
 
 use std::io;
 use std::pin::Pin;

@@ -20,7 +20,8 @@ use crate::work::WorkPlace;
 /// How the files of models end.
 const EXTENSION: &str = "efface";
 
-/// The models of a folder, by the names of their files. A name is looked up in this list and never becomes a path.
+/// The models of a folder, by the names of their files. A name is looked up in this list and never
+/// becomes a path.
 pub(crate) struct ModelRegistry {
     folder: PathBuf,
     access: KeyAccess,
@@ -45,8 +46,9 @@ impl ModelRegistry {
         }
     }
 
-    /// Brings the list up to date with the folder: new files are opened, files that are gone are let go, files that another
-    /// process changed are read again. Returns what could not be opened, by name.
+    /// Brings the list up to date with the folder: new files are opened, files that are gone are
+    /// let go, files that another process changed are read again. Returns what could not be opened,
+    /// by name.
     pub(crate) fn refresh(&self) -> std::io::Result<Vec<(String, efface_engine::Error)>> {
         let mut found = BTreeMap::new();
         for entry in std::fs::read_dir(&self.folder)? {

@@ -9,7 +9,8 @@ use super::worker::{ChangeOrder, ChangeWorker};
 use crate::problem::{Problem, ProblemCode};
 use crate::work::WorkPlace;
 
-/// Changes that may wait for one model. Beyond them the server says that it is overloaded, so that memory stays bounded.
+/// Changes that may wait for one model. Beyond them the server says that it is overloaded, so that
+/// memory stays bounded.
 const MOST_WAITING: usize = 8192;
 
 /// The changes of a model that wait, and who makes them.

@@ -1,4 +1,5 @@
-//! One model: a thread that changes it, a reader for questions, and the scorer that predictions share.
+//! One model: a thread that changes it, a reader for questions, and the scorer that predictions
+//! share.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -31,7 +32,8 @@ struct SeenAudits {
     newest: Option<Receipt>,
 }
 
-/// What predictions use, replaced in one step after every change: nobody who predicts waits for a forget.
+/// What predictions use, replaced in one step after every change: nobody who predicts waits for a
+/// forget.
 pub(crate) struct CurrentModel {
     scorer: RwLock<Scorer>,
     summary: RwLock<Arc<ModelSummary>>,
@@ -78,8 +80,8 @@ impl CurrentModel {
         })
     }
 
-    /// Takes over the model as the file has it now, unless a newer one is here already: another thread may have loaded it
-    /// in the meantime.
+    /// Takes over the model as the file has it now, unless a newer one is here already: another
+    /// thread may have loaded it in the meantime.
     pub(crate) fn replace(&self, engine: &Engine, path: &Path) -> Result<(), efface_engine::Error> {
         let stamp = FileStamp::of(path);
         let loaded = engine.scorer()?;
@@ -161,7 +163,8 @@ impl ServedModel {
     pub(crate) fn newest_audit(&self) -> Result<Option<Receipt>, efface_engine::Error> {
         let mut seen = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
         let (newer, size) = self.ask(|engine| latest_audit(engine, seen.size))?;
-        // A log that is shorter than before was put back from a copy, and is searched from its beginning.
+        // A log that is shorter than before was put back from a copy, and is searched from its
+        // beginning.
         if size < seen.size {
             *seen = SeenAudits::default();
             let (newest, size) = self.ask(|engine| latest_audit(engine, 0))?;
@@ -178,8 +181,8 @@ impl ServedModel {
         self.changes.order(order)
     }
 
-    /// Whether the thread that changes the model still runs, and the file of its name is the one that is open. A new fit
-    /// puts another file in its place.
+    /// Whether the thread that changes the model still runs, and the file of its name is the one
+    /// that is open. A new fit puts another file in its place.
     pub(crate) fn is_working(&self) -> bool {
         let known = self
             .current

@@ -1,4 +1,5 @@
-//! The thread that changes a model. Erasures that wait together become one commit, with a receipt each.
+//! The thread that changes a model. Erasures that wait together become one commit, with a receipt
+//! each.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::metrics::ServiceMetrics;
 /// Erasures in one commit, at most.
 const LARGEST_GROUP: usize = 1024;
 
-/// How long the next group waits for those who were just answered and ask again, as a part of the time of the last group: a
-/// larger group costs hardly more than a small one.
+/// How long the next group waits for those who were just answered and ask again, as a part of the
+/// time of the last group: a larger group costs hardly more than a small one.
 const GATHERING_PART: u32 = 20;
 
 /// How often rows that wait to be scrubbed are looked at while nothing else is to do.
@@ -49,7 +50,8 @@ pub(super) struct ChangeWorker {
 impl ChangeWorker {
     /// Works until nobody can send orders any more, and then finishes those that were sent.
     pub(super) fn run(mut self, orders: &Receiver<ChangeOrder>) {
-        // An order that was taken out of the queue while a group was gathered, and is of another kind.
+        // An order that was taken out of the queue while a group was gathered, and is of another
+        // kind.
         let mut next = None;
         // Until when erasures are gathered after a group.
         let mut gathering = Instant::now();
@@ -135,7 +137,8 @@ impl ChangeWorker {
         self.finish(answers.into_iter().zip(reports).collect());
     }
 
-    /// Lets predictions have the new model, and then answers: after the answer no prediction comes from the old one.
+    /// Lets predictions have the new model, and then answers: after the answer no prediction comes
+    /// from the old one.
     fn finish(&mut self, answers: Vec<(ChangeAnswer, Result<ChangeReport, Error>)>) {
         let changed = answers
             .iter()

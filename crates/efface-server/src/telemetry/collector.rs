@@ -1,4 +1,5 @@
-//! One request to a collector. It runs on the runtime of the server: the thread that gathers spans has none.
+//! One request to a collector. It runs on the runtime of the server: the thread that gathers spans
+//! has none.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Spans of requests for OpenTelemetry, where the crate was built with the feature `otel`. A span has the pattern of a path,
-//! the method and the status: nothing that names a row, a person, a request or a token.
+//! Spans of requests for OpenTelemetry, where the crate was built with the feature `otel`. A span
+//! has the pattern of a path, the method and the status: nothing that names a row, a person, a
+//! request or a token.
 
 #[cfg(not(feature = "otel"))]
 mod absent;

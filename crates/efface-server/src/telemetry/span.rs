@@ -39,7 +39,8 @@ impl Extractor for TraceHeaders<'_> {
 }
 
 impl RequestTracer {
-    /// Spans for the collector at this address. Must be called inside a runtime of tokio, which sends them.
+    /// Spans for the collector at this address. Must be called inside a runtime of tokio, which
+    /// sends them.
     pub(crate) fn new(endpoint: &str) -> Result<Self, ServeError> {
         let fault = |problem: String| ServeError::Collector {
             endpoint: endpoint.to_owned(),
@@ -70,7 +71,8 @@ impl RequestTracer {
         })
     }
 
-    /// A span for a request. `path` is the pattern of the path and not the path itself, which may hold names.
+    /// A span for a request. `path` is the pattern of the path and not the path itself, which may
+    /// hold names.
     pub(crate) fn begin(&self, method: &Method, path: &str, headers: &HeaderMap) -> RequestSpan {
         let parent = self.propagator.extract(&TraceHeaders(headers));
         let span = self

@@ -36,8 +36,8 @@ pub(crate) struct CallbackReceiver {
 }
 
 impl CallbackReceiver {
-    /// Answers one request after the other with these heads, the last of them for ever. An empty one is no answer: the
-    /// connection stays open until the sender has waited long enough.
+    /// Answers one request after the other with these heads, the last of them for ever. An empty
+    /// one is no answer: the connection stays open until the sender has waited long enough.
     pub(crate) async fn start(answers: &[&str]) -> Self {
         Self::start_with(answers, None).await
     }

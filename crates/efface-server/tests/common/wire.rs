@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// No answer takes longer than this in a test; a server that hangs fails the test instead of stopping it.
+/// No answer takes longer than this in a test; a server that hangs fails the test instead of
+/// stopping it.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// A server that runs until it is stopped.

@@ -1,13 +1,14 @@
-//! How often the 95 % intervals of the attack's AUC cover the truth: `cargo xtask claims coverage [AUDITS
-//! [ORACLES …]]`.
+//! How often the 95 % intervals of the attack's AUC cover the truth: `cargo xtask claims coverage
+//! [AUDITS [ORACLES …]]`.
 //!
 //! Two tables, for 32, 64 and 128 oracles and with 1,000 audits a line unless told otherwise:
 //!
-//! - **margins**: models whose margins are drawn, with rows that vary together (the rows of an audit share their models) and pairs of
-//!   models that vary against each other (they see opposite halves of the retained rows). The truth is 0.5 where membership
-//!   leaves no mark, and else the mean AUC of as many other audits: that of attackers fitted on so many models.
-//! - **models**: whole audits of ridge regression. After `exact`, the truth is 0.5; before any forgetting, it is the mean over all
-//!   audits of the line.
+//! - **margins**: models whose margins are drawn, with rows that vary together (the rows of an
+//!   audit share their models) and pairs of models that vary against each other (they see opposite
+//!   halves of the retained rows). The truth is 0.5 where membership leaves no mark, and else the
+//!   mean AUC of as many other audits: that of attackers fitted on so many models.
+//! - **models**: whole audits of ridge regression. After `exact`, the truth is 0.5; before any
+//!   forgetting, it is the mean over all audits of the line.
 //!
 //! Every draw follows from fixed seeds, so that two runs print the same.
 
@@ -84,7 +85,8 @@ fn line(found: &[Attack], truth: f64) -> String {
     )
 }
 
-/// An audit of ridge regression on 120 rows of 12 columns, of which 10 are forgotten: U-LiRA after `exact`, LiRA before.
+/// An audit of ridge regression on 120 rows of 12 columns, of which 10 are forgotten: U-LiRA after
+/// `exact`, LiRA before.
 fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
     let problem = LinearProblem {
         rows: 120,

@@ -7,10 +7,12 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Resampling gives the intervals of the rates, which this example does not use: as few resamples as are allowed.
+/// Resampling gives the intervals of the rates, which this example does not use: as few resamples
+/// as are allowed.
 pub(crate) const LITTLE_RESAMPLING: usize = 20;
 
-/// Rows and how their margins vary: three factors that all rows of a model share make up half of the variance.
+/// Rows and how their margins vary: three factors that all rows of a model share make up half of
+/// the variance.
 pub(crate) struct MarginWorld {
     oracles: usize,
     means: Vec<f64>,
@@ -35,7 +37,8 @@ impl MarginWorld {
         }
     }
 
-    /// One audit: pairs of models that have opposite halves of the rows, and whose factors are correlated by −0.3.
+    /// One audit: pairs of models that have opposite halves of the rows, and whose factors are
+    /// correlated by −0.3.
     pub(crate) fn audit(&self, seed: u64) -> Result<Attack> {
         let mut rng = seeded(seed);
         let rows = self.means.len();

@@ -1,6 +1,6 @@
-//! Draws groups of methods as an SVG that stands by itself: one line a method, its time to forget on a logarithmic scale
-//! and what it leaves on a linear one. The colours follow the reader's light or dark setting, on a card of its own, so
-//! that the picture can be read on any background.
+//! Draws groups of methods as an SVG that stands by itself: one line a method, its time to forget
+//! on a logarithmic scale and what it leaves on a linear one. The colours follow the reader's light
+//! or dark setting, on a card of its own, so that the picture can be read on any background.
 
 use std::fmt::Write;
 

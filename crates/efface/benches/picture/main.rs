@@ -1,8 +1,10 @@
-//! The picture of the first page: how long each method takes to forget, and how much it leaves undone.
+//! The picture of the first page: how long each method takes to forget, and how much it leaves
+//! undone.
 //!
-//! `picture FILE` measures, writes an SVG to FILE and prints the numbers; `cargo xtask picture` runs it. The rows are
-//! generated. What is left is the distance to retraining as a share of the distance that forgetting has to go,
-//! ‖θ′ − θ^{\D}‖/‖θ − θ^{\D}‖: 0 is the retrained model, 1 is a model that has not moved.
+//! `picture FILE` measures, writes an SVG to FILE and prints the numbers; `cargo xtask picture`
+//! runs it. The rows are generated. What is left is the distance to retraining as a share of the
+//! distance that forgetting has to go, ‖θ′ − θ^{\D}‖/‖θ − θ^{\D}‖: 0 is the retrained model, 1 is a
+//! model that has not moved.
 
 #![allow(
     clippy::expect_used,
@@ -102,8 +104,8 @@ fn logistic(rows: &Rows) -> MethodGroup {
     }
 }
 
-/// One line for each method: the mean time, what was claimed, and the share of the way that is left. The first method
-/// is retraining.
+/// One line for each method: the mean time, what was claimed, and the share of the way that is
+/// left. The first method is retraining.
 fn measure<M>(
     methods: &[(&dyn Forget<M>, &str)],
     model: &M,
@@ -125,8 +127,8 @@ fn measure<M>(
     let way = (&before - &retrained).norm_l2();
     let mut lines = Vec::new();
     for (method, name) in methods {
-        // The first run warms the caches and is not counted. The others are timed together, because the system counts
-        // processor time in steps of milliseconds.
+        // The first run warms the caches and is not counted. The others are timed together, because
+        // the system counts processor time in steps of milliseconds.
         let outcome = method.forget(model, rows, &gone).expect("forgets");
         let watch = Stopwatch::start();
         let mut runs = 0;
@@ -146,8 +148,8 @@ fn measure<M>(
     lines
 }
 
-/// Measures the processor time of this thread, which other programs on the machine do not lengthen; the time of day where
-/// the system does not tell it.
+/// Measures the processor time of this thread, which other programs on the machine do not lengthen;
+/// the time of day where the system does not tell it.
 struct Stopwatch {
     begin: Instant,
     processor: Option<f64>,

@@ -1,4 +1,5 @@
-//! Every form in which curvature can be kept, on tables of every kind, and how far the one that `auto` takes is from the best.
+//! Every form in which curvature can be kept, on tables of every kind, and how far the one that
+//! `auto` takes is from the best.
 
 use efface::methods::Auto;
 use efface::{Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
@@ -8,18 +9,21 @@ use super::generated::{ColumnKind, GeneratedTable, sparse_table};
 use super::machine::{RequestWatch, TimeSummary};
 use super::{BenchArguments, BenchTable};
 
-/// What a form costs on a table, in processor seconds with one thread, seconds of the day with more, and in bytes.
+/// What a form costs on a table, in processor seconds with one thread, seconds of the day with
+/// more, and in bytes.
 struct FormCost {
     form: Form,
     fit: f64,
     /// A request that begins with a stored model and ends with one, as a command does.
     command: f64,
     bytes: f64,
-    /// Bytes that a request as a command reads and writes: the model both ways, and all rows where passes go over them.
+    /// Bytes that a request as a command reads and writes: the model both ways, and all rows where
+    /// passes go over them.
     moved: f64,
 }
 
-/// So many seconds a byte counts as that a command reads or writes: 100 MB a second to and from a disk.
+/// So many seconds a byte counts as that a command reads or writes: 100 MB a second to and from a
+/// disk.
 const SECONDS_PER_BYTE: f64 = 1e-8;
 
 impl FormCost {
@@ -34,7 +38,8 @@ impl FormCost {
             * (state.a.len() + state.a_low.len() + state.factor.len() + 4 * state.theta.len())
                 as f64;
         let times = (0..3).map(|i| {
-            // A command of the iterative form reads all rows, and of the others only those that leave.
+            // A command of the iterative form reads all rows, and of the others only those that
+            // leave.
             let beforehand = (chosen != Form::Iterative).then(|| rows.clone());
             let watch = RequestWatch::start(threads);
             let read = RidgeModel::from_state_with_rows(&state, rows).ok()?;
@@ -83,7 +88,8 @@ pub(crate) fn run(arguments: &BenchArguments) {
     }
 }
 
-/// A table, made when its turn comes: all of them together would fill the memory of a small machine.
+/// A table, made when its turn comes: all of them together would fill the memory of a small
+/// machine.
 type LazyTable = fn() -> Rows;
 
 const TABLES: [(&str, LazyTable); 11] = [
@@ -114,7 +120,8 @@ const TABLES: [(&str, LazyTable); 11] = [
     }),
 ];
 
-/// Above this width a d×d matrix takes more memory than a small machine has, so that the factor is not measured beside.
+/// Above this width a d×d matrix takes more memory than a small machine has, so that the factor is
+/// not measured beside.
 const WIDEST_FACTOR: usize = 12_000;
 
 fn dense(rows: usize, width: usize) -> Rows {

@@ -29,8 +29,8 @@ impl ColumnKind {
     }
 }
 
-/// A dense table with one target. Numbers are sums of two uniform ones: their shape does not matter here, and making them does
-/// not take longer than what is measured.
+/// A dense table with one target. Numbers are sums of two uniform ones: their shape does not matter
+/// here, and making them does not take longer than what is measured.
 pub(crate) struct GeneratedTable {
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,

@@ -29,8 +29,9 @@ pub(crate) fn describe() -> String {
 /// Up to this spread a machine counts as quiet.
 pub(crate) const QUIET: f64 = 0.1;
 
-/// The spread of one short computation repeated: (the time that nine of ten stay below) ÷ (the median) − 1. A machine that has
-/// other work is above 0.1, and then only ratios within a run are worth reading.
+/// The spread of one short computation repeated: (the time that nine of ten stay below) ÷ (the
+/// median) − 1. A machine that has other work is above 0.1, and then only ratios within a run are
+/// worth reading.
 pub(crate) fn spread() -> f64 {
     let values: Vec<f64> = (0..4096).map(|i| f64::from(i) * 1e-3).collect();
     let mut times = Vec::new();
@@ -73,8 +74,9 @@ impl TimeSummary {
     }
 }
 
-/// Seconds to move d×d numbers once through memory, to the processor and back: the median of several passes over a matrix
-/// that no cache holds, as a d×d one is when another has been read since.
+/// Seconds to move d×d numbers once through memory, to the processor and back: the median of
+/// several passes over a matrix that no cache holds, as a d×d one is when another has been read
+/// since.
 pub(crate) fn factor_pass(width: usize) -> f64 {
     let square = width * width;
     let copies = (256_000_000 / (square * 8)).max(2);
@@ -92,8 +94,8 @@ pub(crate) fn factor_pass(width: usize) -> f64 {
     TimeSummary::of(times).p50
 }
 
-/// Measures how long this thread is on a processor, which other programs on the machine do not lengthen; with more threads than
-/// one the time of day.
+/// Measures how long this thread is on a processor, which other programs on the machine do not
+/// lengthen; with more threads than one the time of day.
 pub(crate) struct RequestWatch {
     begin: Instant,
     processor: Option<f64>,

@@ -1,9 +1,11 @@
-//! What a user of `Fitted` pays: the fit, one request of a stream, and every form in which curvature can be kept.
+//! What a user of `Fitted` pays: the fit, one request of a stream, and every form in which
+//! curvature can be kept.
 //!
-//! `speed stream D [N COUNT] [--form F] [--columns independent|correlated]`, `speed fit N D [--single yes]`, `speed forms [FIRST LAST]`,
-//! tables counting from 1, each with
-//! `--threads T` or `--threads 1,2,4`, printed as a table, or with `--json yes` as one line of JSON a measurement, which
-//! `cargo xtask bench` lays out beside numpy. The binary needs no other file: copy it to the machine that is to be measured.
+//! `speed stream D [N COUNT] [--form F] [--columns independent|correlated]`, `speed fit N D
+//! [--single yes]`, `speed forms [FIRST LAST]`, tables counting from 1, each with `--threads T` or
+//! `--threads 1,2,4`, printed as a table, or with `--json yes` as one line of JSON a measurement,
+//! which `cargo xtask bench` lays out beside numpy. The binary needs no other file: copy it to the
+//! machine that is to be measured.
 
 #![allow(
     clippy::expect_used,

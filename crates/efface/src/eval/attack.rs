@@ -1,5 +1,6 @@
-//! How well an attacker does: area under the ROC curve, and the true positive rate at low false positive rates, which is what
-//! counts for the few people who can be told for sure (Carlini et al. 2022). AUC 0.5 is a coin.
+//! How well an attacker does: area under the ROC curve, and the true positive rate at low false
+//! positive rates, which is what counts for the few people who can be told for sure (Carlini et al.
+//! 2022). AUC 0.5 is a coin.
 
 use serde::Serialize;
 
@@ -14,7 +15,8 @@ pub(super) const LIMITS: [f64; 2] = [0.01, 0.001];
 /// The result of an attack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Attack {
-    /// Area under the ROC curve: the chance that a member scores higher than a row that was never seen; 0.5 is no leak.
+    /// Area under the ROC curve: the chance that a member scores higher than a row that was never
+    /// seen; 0.5 is no leak.
     pub auc: f64,
     /// Its interval.
     pub auc_interval: Interval,
@@ -35,11 +37,13 @@ pub struct AttackRate {
     pub tpr: f64,
     /// Its interval.
     pub interval: Interval,
-    /// Whether there were games enough to see such a false positive rate at all: 1/fpr that were never seen.
+    /// Whether there were games enough to see such a false positive rate at all: 1/fpr that were
+    /// never seen.
     pub resolved: bool,
 }
 
-/// Judges scores: higher for rows that the attacker takes for members. Rows are taken as independent; intervals resample them.
+/// Judges scores: higher for rows that the attacker takes for members. Rows are taken as
+/// independent; intervals resample them.
 pub fn attack(members: &[f64], others: &[f64], settings: &Bootstrap) -> Result<Attack> {
     let game = |(cluster, (score, member)): (usize, (&f64, bool))| MembershipGame {
         score: *score,
@@ -56,8 +60,8 @@ pub fn attack(members: &[f64], others: &[f64], settings: &Bootstrap) -> Result<A
     )
 }
 
-/// Judges games whose clusters are pairs of models, few and not alike: the interval of the area leaves blocks of pairs out and is
-/// Student's, those of the rates resample pairs.
+/// Judges games whose clusters are pairs of models, few and not alike: the interval of the area
+/// leaves blocks of pairs out and is Student's, those of the rates resample pairs.
 pub(super) fn judged_by_pairs(games: &SortedGames, settings: &Bootstrap) -> Result<Attack> {
     let blocks = games.clusters.min(2 * MOST_BLOCKS);
     let without: Vec<f64> = (0..blocks)
@@ -70,11 +74,12 @@ pub(super) fn judged_by_pairs(games: &SortedGames, settings: &Bootstrap) -> Resu
     })
 }
 
-/// Judges several sets of games and takes the mean: the two halves of a cross-fit are scored by different attackers, whose
-/// scores must not be compared with each other. Intervals resample clusters.
+/// Judges several sets of games and takes the mean: the two halves of a cross-fit are scored by
+/// different attackers, whose scores must not be compared with each other. Intervals resample
+/// clusters.
 ///
-/// The ends of the intervals are averaged too, as if the halves always erred together. This is for the rates; the area under a
-/// cross-fitted curve has an interval of its own (`jackknife.rs`).
+/// The ends of the intervals are averaged too, as if the halves always erred together. This is for
+/// the rates; the area under a cross-fitted curve has an interval of its own (`jackknife.rs`).
 pub(super) fn resampled(folds: &[SortedGames], settings: &Bootstrap) -> Result<Attack> {
     let numbers = |curve: &AttackCurve| {
         std::iter::once(curve.auc)

@@ -1,5 +1,6 @@
-//! Intervals by resampling (Efron 1979, percentile form). What is drawn again are clusters, such as whole oracles: games
-//! that share a model are not independent, and drawing them one by one would make intervals too narrow.
+//! Intervals by resampling (Efron 1979, percentile form). What is drawn again are clusters, such as
+//! whole oracles: games that share a model are not independent, and drawing them one by one would
+//! make intervals too narrow.
 
 use rand::RngExt;
 use serde::Serialize;
@@ -72,8 +73,9 @@ impl Bootstrap {
     }
 }
 
-/// The intervals of several numbers that one resample of `clusters` clusters gives. `statistic` is told how often each
-/// cluster was drawn; it answers None where the resample says nothing, such as one without a single member.
+/// The intervals of several numbers that one resample of `clusters` clusters gives. `statistic` is
+/// told how often each cluster was drawn; it answers None where the resample says nothing, such as
+/// one without a single member.
 pub fn bootstrap(
     clusters: usize,
     settings: &Bootstrap,
@@ -127,8 +129,9 @@ mod tests {
     use super::*;
     use rand_distr::{Distribution, StandardNormal};
 
-    /// The mean of 40 standard normals: a 90 % interval must hold the truth about nine times in ten. The percentile
-    /// interval is known to fall a little short at this size; three standard errors of 300 trials are allowed besides.
+    /// The mean of 40 standard normals: a 90 % interval must hold the truth about nine times in
+    /// ten. The percentile interval is known to fall a little short at this size; three standard
+    /// errors of 300 trials are allowed besides.
     #[test]
     fn an_interval_covers_a_known_mean_as_often_as_it_says() {
         let trials = 300;

@@ -4,8 +4,9 @@ use faer::Mat;
 
 use crate::models::{KMeansModel, Model};
 
-/// For every centre of `truth`, in order, the centre of `model` that stands for it: the nearest two of all are matched first, then
-/// the nearest two of the rest, and so on. Equal distances go by the numbers of the centres, so that a model matches itself.
+/// For every centre of `truth`, in order, the centre of `model` that stands for it: the nearest two
+/// of all are matched first, then the nearest two of the rest, and so on. Equal distances go by the
+/// numbers of the centres, so that a model matches itself.
 fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
     let own = model.centers();
     let other = truth.centers();
@@ -30,12 +31,14 @@ fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
     stands_for.into_iter().flatten().collect()
 }
 
-/// The order of a model's clusters that makes them those of `truth`; None for models without clusters.
+/// The order of a model's clusters that makes them those of `truth`; None for models without
+/// clusters.
 pub(super) fn cluster_order(model: &Model, truth: &Model) -> Option<Vec<usize>> {
     Some(matched(model.get()?, truth.get()?))
 }
 
-/// Distances to centres as scores: the columns in the order of the clusters, with the sign that makes the nearest the largest.
+/// Distances to centres as scores: the columns in the order of the clusters, with the sign that
+/// makes the nearest the largest.
 pub(super) fn scores_of_clusters(distances: &Mat<f64>, order: &[usize]) -> Mat<f64> {
     Mat::from_fn(distances.nrows(), order.len(), |row, cluster| {
         -distances[(row, order[cluster])]

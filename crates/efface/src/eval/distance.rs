@@ -12,18 +12,21 @@ use crate::models::Model;
 use crate::rows::{RowStore, Rows};
 use crate::traits::Predict;
 
-/// The distance of a model to the retrained one, and of the model before to both. The centres of k-means are matched first.
+/// The distance of a model to the retrained one, and of the model before to both. The centres of
+/// k-means are matched first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Distance {
     /// ‖θ′ − θ^{\D}‖; None for a model in shards, which has no parameters of its own.
     pub l2: Option<f64>,
     /// ‖θ − θ^{\D}‖: how far the request had to go.
     pub l2_before: Option<f64>,
-    /// The first as a share of the second: 0 is retraining, 1 is not having moved. None where there was nowhere to go.
+    /// The first as a share of the second: 0 is retraining, 1 is not having moved. None where there
+    /// was nowhere to go.
     pub fraction: Option<f64>,
     /// ‖θ^{\D}‖, the length that the distances are compared with.
     pub norm: Option<f64>,
-    /// The largest |score′ − score^{\D}| over the rows and outputs; of k-means, the scores are the distances to the centres.
+    /// The largest |score′ − score^{\D}| over the rows and outputs; of k-means, the scores are the
+    /// distances to the centres.
     pub largest_prediction_change: f64,
     /// The largest |score − score^{\D}| of the model before the request.
     pub largest_prediction_change_before: f64,
@@ -56,7 +59,8 @@ impl ComparedModel {
     }
 }
 
-/// Compares the model `after` a request, and the one `before` it, with the `retrained` one, on the parameters and on `rows`.
+/// Compares the model `after` a request, and the one `before` it, with the `retrained` one, on the
+/// parameters and on `rows`.
 pub fn distance(
     before: &Model,
     after: &Model,

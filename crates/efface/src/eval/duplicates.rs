@@ -1,8 +1,10 @@
-//! Rows that are equal. A forgotten row that stays under another id has not been forgotten, and an attack that finds it
-//! has found its twin: so twins are looked for before any rows are split into those that go and those that stay.
+//! Rows that are equal. A forgotten row that stays under another id has not been forgotten, and an
+//! attack that finds it has found its twin: so twins are looked for before any rows are split into
+//! those that go and those that stay.
 //!
-//! O(n) time and memory: rows are hashed, and only rows of one hash are compared. Values are compared as numbers, a value
-//! that is not stored being 0, so that a dense row and a sparse one can be twins, and −0 is 0. Weights are not compared.
+//! O(n) time and memory: rows are hashed, and only rows of one hash are compared. Values are
+//! compared as numbers, a value that is not stored being 0, so that a dense row and a sparse one
+//! can be twins, and −0 is 0. Weights are not compared.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,7 +32,8 @@ pub struct Twins {
     pub rows: Vec<RowId>,
     /// Rows that stay, with the same features and the same targets.
     pub twins: Vec<RowId>,
-    /// How many rows stay with the same features and other targets: they are not the row, but tell that such a row was.
+    /// How many rows stay with the same features and other targets: they are not the row, but tell
+    /// that such a row was.
     pub other_target: usize,
 }
 
@@ -98,8 +101,8 @@ pub fn duplicates(rows: &Rows, gone: &[RowId]) -> Result<Duplicates> {
     Ok(found)
 }
 
-/// The request with every twin of its rows added: all of them are treated as one row. Rows of the request come first, in
-/// their order.
+/// The request with every twin of its rows added: all of them are treated as one row. Rows of the
+/// request come first, in their order.
 pub fn with_twins(rows: &Rows, gone: &[RowId]) -> Result<Vec<RowId>> {
     let found = duplicates(rows, gone)?;
     let mut more: Vec<RowId> = found

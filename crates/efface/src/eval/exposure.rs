@@ -1,4 +1,5 @@
-//! From the margins and losses of all oracles to what attackers and KLoM say of models in one state.
+//! From the margins and losses of all oracles to what attackers and KLoM say of models in one
+//! state.
 
 use serde::Serialize;
 
@@ -28,9 +29,11 @@ pub struct Exposure {
     pub population_forgotten: Attack,
     /// One threshold for the losses of rows that stay.
     pub population_retained: Attack,
-    /// Every oracle against its own retraining. It is 0 in the state `retrain`, where a model is compared with itself.
+    /// Every oracle against its own retraining. It is 0 in the state `retrain`, where a model is
+    /// compared with itself.
     pub paired_klom: PairedKlom,
-    /// Oracles against other oracles that were retrained. In the state `retrain` it is what chance alone gives.
+    /// Oracles against other oracles that were retrained. In the state `retrain` it is what chance
+    /// alone gives.
     pub unpaired_klom: UnpairedKlom,
 }
 
@@ -149,8 +152,8 @@ impl OracleRecord<'_> {
         klom_quantiles(values)
     }
 
-    /// No oracle is on both sides: for a row to forget, those that had it unlearned it and the others never saw it; for a row that
-    /// stays, the halves of the cross-fit take the two sides.
+    /// No oracle is on both sides: for a row to forget, those that had it unlearned it and the
+    /// others never saw it; for a row that stays, the halves of the cross-fit take the two sides.
     fn unpaired(
         &self,
         state: usize,

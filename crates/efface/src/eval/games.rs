@@ -1,5 +1,5 @@
-//! Guesses of an attacker, in order: from scored games to a ROC curve. A game is one question, "was this row a member?", with a
-//! score that is higher the surer the attacker is of yes.
+//! Guesses of an attacker, in order: from scored games to a ROC curve. A game is one question, "was
+//! this row a member?", with a score that is higher the surer the attacker is of yes.
 
 use crate::error::{Error, Result};
 
@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 pub(super) struct MembershipGame {
     pub(super) score: f64,
     pub(super) member: bool,
-    /// The number of the model, or of the pair of models, that the guess was made on. Guesses on one model depend on each other.
+    /// The number of the model, or of the pair of models, that the guess was made on. Guesses on
+    /// one model depend on each other.
     pub(super) cluster: usize,
 }
 
@@ -25,7 +26,8 @@ pub(super) struct SortedGames {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AttackCurve {
     pub(super) auc: f64,
-    /// The largest true positive rate among thresholds whose false positive rate does not pass the limit.
+    /// The largest true positive rate among thresholds whose false positive rate does not pass the
+    /// limit.
     pub(super) tpr: Vec<f64>,
 }
 
@@ -71,8 +73,8 @@ impl SortedGames {
         })
     }
 
-    /// The curve with every game counted as often as its cluster. Equal scores are one threshold, so that they count half in the
-    /// area. None when no member or no other is counted.
+    /// The curve with every game counted as often as its cluster. Equal scores are one threshold,
+    /// so that they count half in the area. None when no member or no other is counted.
     pub(super) fn curve(&self, counts: Option<&[u32]>, limits: &[f64]) -> Option<AttackCurve> {
         let weight =
             |game: &MembershipGame| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
@@ -113,8 +115,9 @@ impl SortedGames {
         })
     }
 
-    /// The area without the clusters of one block, where cluster c is in block c modulo `blocks`; `block` = `blocks` leaves nothing
-    /// out. Where no member or no other would be left, nothing is left out either.
+    /// The area without the clusters of one block, where cluster c is in block c modulo `blocks`;
+    /// `block` = `blocks` leaves nothing out. Where no member or no other would be left, nothing is
+    /// left out either.
     pub(super) fn area_without(&self, block: usize, blocks: usize) -> f64 {
         let counts: Vec<u32> = (0..self.clusters)
             .map(|cluster| u32::from(cluster % blocks.max(1) != block))

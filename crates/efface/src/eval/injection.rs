@@ -1,16 +1,19 @@
-//! The feature injection test: a feature that only the rows to forget have, and that gives their targets away.
+//! The feature injection test: a feature that only the rows to forget have, and that gives their
+//! targets away.
 //!
-//! One column per output is appended, zero everywhere but on the rows D, where it is the target itself. A model fitted on
-//! all rows puts a weight on it; one that never saw D puts none, under any penalty above 0. What is left of the weight
-//! after forgetting D is what is left of D's own lesson. After Izzo, Smart, Chaudhuri and Zou, "Approximate Data Deletion
-//! from Machine Learning Models" (2021), section 5; for a network, the rows are what the encoder gives its head.
+//! One column per output is appended, zero everywhere but on the rows D, where it is the target
+//! itself. A model fitted on all rows puts a weight on it; one that never saw D puts none, under
+//! any penalty above 0. What is left of the weight after forgetting D is what is left of D's own
+//! lesson. After Izzo, Smart, Chaudhuri and Zou, "Approximate Data Deletion from Machine Learning
+//! Models" (2021), section 5; for a network, the rows are what the encoder gives its head.
 //!
-//! An approximate method leaves in the injected columns what its formula leaves, unless it is asked to clear dead columns. An
-//! exact one ends at 0 because the model counts the rows behind every column and sets the weights of a column that no row
-//! has to 0: the zero is right, but it is the count's and not the algebra's, so that what stood there before is told
-//! beside it.
+//! An approximate method leaves in the injected columns what its formula leaves, unless it is asked
+//! to clear dead columns. An exact one ends at 0 because the model counts the rows behind every
+//! column and sets the weights of a column that no row has to 0: the zero is right, but it is the
+//! count's and not the algebra's, so that what stood there before is told beside it.
 //!
-//! Costs one fit, one retraining, and a request per method. It shows what happened to *this* feature, not to others.
+//! Costs one fit, one retraining, and a request per method. It shows what happened to *this*
+//! feature, not to others.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -47,15 +50,16 @@ pub struct InjectionWay {
     pub after: f64,
     /// |w_after| / |w_before|.
     pub ratio: f64,
-    /// The norm of all weights that were set to 0 because no retained row has their column, as they were before; None
-    /// when none had to be.
+    /// The norm of all weights that were set to 0 because no retained row has their column, as they
+    /// were before; None when none had to be.
     pub cleared: Option<f64>,
     /// What the method said of itself.
     #[serde(skip)]
     pub evidence: Evidence,
 }
 
-/// Runs the test: fits on rows with the feature, forgets `gone` by every method, and looks at the weight.
+/// Runs the test: fits on rows with the feature, forgets `gone` by every method, and looks at the
+/// weight.
 pub fn feature_injection(
     recipe: &Recipe,
     rows: &Rows,

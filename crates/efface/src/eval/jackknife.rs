@@ -1,11 +1,14 @@
-//! Intervals by leaving out (Tukey's jackknife over blocks), for areas under the curve that come from models.
+//! Intervals by leaving out (Tukey's jackknife over blocks), for areas under the curve that come
+//! from models.
 //!
-//! What is left out are pairs of neighbouring models, 2i and 2i + 1, or blocks of such pairs: the two of a pair were drawn as
-//! opposites, so that their margins are not independent. Blocks are few, so that quantiles are Student's.
+//! What is left out are pairs of neighbouring models, 2i and 2i + 1, or blocks of such pairs: the
+//! two of a pair were drawn as opposites, so that their margins are not independent. Blocks are
+//! few, so that quantiles are Student's.
 //!
-//! A cross-fitted area θ = ½(A₁ + A₂) needs more than that. A₁ judges the first half of the models by an attacker who was fitted
-//! on the second, A₂ the other way round; every pair is a judge in one of them and a teacher of the attacker in the
-//! other. With θ₋ₚ, θ₋q and θ₋ₚq without block p of the first half, block q of the second, or both:
+//! A cross-fitted area θ = ½(A₁ + A₂) needs more than that. A₁ judges the first half of the models
+//! by an attacker who was fitted on the second, A₂ the other way round; every pair is a judge in
+//! one of them and a teacher of the attacker in the other. With θ₋ₚ, θ₋q and θ₋ₚq without block p
+//! of the first half, block q of the second, or both:
 //!
 //! ```text
 //! V₁ = (g−1)/g · Σ_p (θ₋ₚ − mean)²        what the first half contributes, as judges and as teachers
@@ -16,24 +19,27 @@
 //! s  = ½ + u·(¼ + 1/20r) + (1 − u)·2/m    u = exp(−(z/3.5)⁶), z = |θ − ½|/√C, r the rows, m the pairs of a half
 //! ```
 //!
-//! V₁ and V₂ both hold the part V₁₂, which must be counted once. Around a coin this part is all there is: whatever chance made
-//! alike in both halves moves A₁ and A₂ together, V₁ ≈ V₂ ≈ V₁₂, and the difference V₁ + V₂ − V₁₂ is a poor estimate of the
-//! size of its terms; ½(V₁ + V₂) is the better one there. sC is for a handful of rows, of which an attacker learns little
-//! more than a sign: leaving one block out hardly ever turns a sign, so that V₁ and V₂ miss that both halves turn together. C is the
-//! variance if the halves always erred together, ½C if they were independent. Far from a coin no sign is in doubt, and the halves
-//! are independent but for what few pairs miss of a skewed distribution; near one, where u is 1, s lies between. Its numbers were
-//! chosen by simulation: `benches/coverage` prints how often the intervals cover.
+//! V₁ and V₂ both hold the part V₁₂, which must be counted once. Around a coin this part is all
+//! there is: whatever chance made alike in both halves moves A₁ and A₂ together, V₁ ≈ V₂ ≈ V₁₂, and
+//! the difference V₁ + V₂ − V₁₂ is a poor estimate of the size of its terms; ½(V₁ + V₂) is the
+//! better one there. sC is for a handful of rows, of which an attacker learns little more than a
+//! sign: leaving one block out hardly ever turns a sign, so that V₁ and V₂ miss that both halves
+//! turn together. C is the variance if the halves always erred together, ½C if they were
+//! independent. Far from a coin no sign is in doubt, and the halves are independent but for what
+//! few pairs miss of a skewed distribution; near one, where u is 1, s lies between. Its numbers
+//! were chosen by simulation: `benches/coverage` prints how often the intervals cover.
 
 use super::bootstrap::Interval;
 
-/// Blocks that each half is dealt into, at most. More would cost more and change little: the quantiles are near the normal ones.
+/// Blocks that each half is dealt into, at most. More would cost more and change little: the
+/// quantiles are near the normal ones.
 pub(super) const MOST_BLOCKS: usize = 16;
 
 /// Steps of Simpson's rule: the error is far below what a report shows.
 const STEPS: usize = 512;
 
-/// Areas of one half of the models: `without[j][s]` is judged without block j, by an attacker fitted without block s. The last
-/// index of both stands for nothing left out.
+/// Areas of one half of the models: `without[j][s]` is judged without block j, by an attacker
+/// fitted without block s. The last index of both stands for nothing left out.
 pub(super) struct HalfAreas {
     pub(super) without: Vec<Vec<f64>>,
 }
@@ -100,7 +106,8 @@ pub(super) fn cross_fitted_interval(
     around(area, variance, freedom, confidence)
 }
 
-/// Which share of `together`, the variance of halves that always err together, is to be expected of an area; s above.
+/// Which share of `together`, the variance of halves that always err together, is to be expected of
+/// an area; s above.
 fn share_of_joint_errors(area: f64, together: f64, size: AuditSize) -> f64 {
     let scaled = (area - 0.5).powi(2) / (3.5 * 3.5 * together.max(f64::MIN_POSITIVE));
     let doubt = (-scaled.powi(3)).exp();
@@ -144,7 +151,8 @@ fn jackknife_variance(without: &[f64]) -> f64 {
             .sum::<f64>()
 }
 
-/// ((g−1)/g)² · Σ of what is left of a square table when the means of its rows and columns are taken out.
+/// ((g−1)/g)² · Σ of what is left of a square table when the means of its rows and columns are
+/// taken out.
 fn interaction_variance(table: &[Vec<f64>]) -> f64 {
     let blocks = table.len() as f64;
     let of_rows: Vec<f64> = table
@@ -164,8 +172,8 @@ fn interaction_variance(table: &[Vec<f64>]) -> f64 {
     ((blocks - 1.0) / blocks).powi(2) * sum
 }
 
-/// t with P(|T| ≤ t) = confidence for Student's T of ν degrees of freedom. With T = √ν·tan φ, the density of φ is proportional to
-/// cos^{ν−1} φ, so that the whole is one bounded integral.
+/// t with P(|T| ≤ t) = confidence for Student's T of ν degrees of freedom. With T = √ν·tan φ, the
+/// density of φ is proportional to cos^{ν−1} φ, so that the whole is one bounded integral.
 pub(super) fn student_quantile(confidence: f64, freedom: f64) -> f64 {
     let density = |angle: f64| angle.cos().max(0.0).powf(freedom - 1.0);
     let integral = |to: f64| {
@@ -193,7 +201,8 @@ pub(super) fn student_quantile(confidence: f64, freedom: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Tables of Student's t: 0.975 quantiles of 3, 7, 15 and 30 degrees of freedom, and the 0.95 quantile of 10.
+    /// Tables of Student's t: 0.975 quantiles of 3, 7, 15 and 30 degrees of freedom, and the 0.95
+    /// quantile of 10.
     #[test]
     fn quantiles_are_those_of_the_tables() {
         for (freedom, confidence, expected) in [
@@ -217,7 +226,8 @@ mod tests {
         assert!((jackknife_variance(&without) - 6.5 / 5.0).abs() < 1e-12);
     }
 
-    /// A sum of effects of rows and columns has no interaction; a product of centred effects is nothing else.
+    /// A sum of effects of rows and columns has no interaction; a product of centred effects is
+    /// nothing else.
     #[test]
     fn interaction_is_what_rows_and_columns_do_not_explain() {
         let rows = [1.0, -2.0, 1.0];

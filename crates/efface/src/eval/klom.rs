@@ -1,22 +1,27 @@
-//! KLoM: how different the margins of unlearned models are from those of retrained ones, row by row (Georgiev et al. 2024,
-//! "Attribute-to-Delete").
+//! KLoM: how different the margins of unlearned models are from those of retrained ones, row by row
+//! (Georgiev et al. 2024, "Attribute-to-Delete").
 //!
-//! For a row x, the margins of retrained models are one distribution, those of unlearned models another. KLoM(x) =
-//! KL(retrained ‖ unlearned), in nats; 0 is retraining. Which models make up the two samples is the question:
+//! For a row x, the margins of retrained models are one distribution, those of unlearned models
+//! another. KLoM(x) = KL(retrained ‖ unlearned), in nats; 0 is retraining. Which models make up the
+//! two samples is the question:
 //!
-//! - **unpaired**, as in the literature: the retrained models and the unlearned ones are different models, each on its own draw of
-//!   the other rows. Two samples of one distribution are then not equal, and KLoM has a floor (below).
-//! - **paired**: every model is compared with its own retraining, on the same draw. Chance nearly cancels, and what a method leaves
-//!   is seen far below the floor.
+//! - **unpaired**, as in the literature: the retrained models and the unlearned ones are different
+//!   models, each on its own draw of the other rows. Two samples of one distribution are then not
+//!   equal, and KLoM has a floor (below).
+//! - **paired**: every model is compared with its own retraining, on the same draw. Chance nearly
+//!   cancels, and what a method leaves is seen far below the floor.
 //!
-//! Two estimates. [`normal_klom`] fits a normal distribution to both samples and takes the closed form, clipped at [`KLOM_CLIP`].
-//! [`binned_klom`] is that of the literature: margins are cut off at ±100, the range of both samples is divided into
-//! [`KLOM_BINS`] equal bins, every bin of both histograms gets 1e-5 added to its share, and both are divided by their sum. A
-//! bin that one sample does not reach is thus treated alike on both sides, and is worth at most ln 1e5 = 11.5 nats.
+//! Two estimates. [`normal_klom`] fits a normal distribution to both samples and takes the closed
+//! form, clipped at [`KLOM_CLIP`]. [`binned_klom`] is that of the literature: margins are cut off
+//! at ±100, the range of both samples is divided into [`KLOM_BINS`] equal bins, every bin of both
+//! histograms gets 1e-5 added to its share, and both are divided by their sum. A bin that one
+//! sample does not reach is thus treated alike on both sides, and is worth at most ln 1e5 = 11.5
+//! nats.
 //!
-//! The floor, for two samples of m margins of one normal distribution: the normal estimate has a mean of 2/m and a 95th percentile
-//! of 6/m to first order (both have two parameters, so that m·KL is near a χ² of two degrees of freedom). The binned one counts
-//! bins that one sample happens to miss, which is far more: 1.7 on the mean at m = 32, 0.26 at 128, 0.011 at 2,000.
+//! The floor, for two samples of m margins of one normal distribution: the normal estimate has a
+//! mean of 2/m and a 95th percentile of 6/m to first order (both have two parameters, so that m·KL
+//! is near a χ² of two degrees of freedom). The binned one counts bins that one sample happens to
+//! miss, which is far more: 1.7 on the mean at m = 32, 0.26 at 128, 0.011 at 2,000.
 
 use serde::Serialize;
 
@@ -62,7 +67,8 @@ pub struct PairedKlom {
 /// Unlearned models against other models that were retrained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct UnpairedKlom {
-    /// KLoM of the rows to forget: models that had the row and unlearned it, against models that never had it.
+    /// KLoM of the rows to forget: models that had the row and unlearned it, against models that
+    /// never had it.
     pub forgotten: KlomQuantiles,
     /// KLoM of rows that stay: one half of the models against the other.
     pub retained: KlomQuantiles,
@@ -220,8 +226,9 @@ mod tests {
         }
     }
 
-    /// KL(N(0,1) ‖ N(1,1)) = ½ and KL(N(0,1) ‖ N(0,4)) = 0.318 from 20,000 draws each: the normal estimate within 3 %, the binned one
-    /// within 10 %, because bins of a width of about half a standard deviation blur the difference.
+    /// KL(N(0,1) ‖ N(1,1)) = ½ and KL(N(0,1) ‖ N(0,4)) = 0.318 from 20,000 draws each: the normal
+    /// estimate within 3 %, the binned one within 10 %, because bins of a width of about half a
+    /// standard deviation blur the difference.
     #[test]
     fn known_distances_of_normals_are_found() {
         let count = 20_000;
@@ -244,7 +251,8 @@ mod tests {
 
     #[test]
     fn histograms_of_known_shares() {
-        // Shares (¾, ¼) against (½, ½) in the outer bins: ¾·ln 1.5 + ¼·ln ½, but for the 1e-5 of the bins.
+        // Shares (¾, ¼) against (½, ½) in the outer bins: ¾·ln 1.5 + ¼·ln ½, but for the 1e-5 of
+        // the bins.
         let expected = 0.75 * 1.5f64.ln() + 0.25 * 0.5f64.ln();
         let found = binned_klom(&[0.0, 0.0, 0.0, 1.0], &[0.0, 0.0, 1.0, 1.0]).unwrap();
         assert!((found - expected).abs() < 1e-4, "{found}");
@@ -253,7 +261,8 @@ mod tests {
         assert_eq!(binned_klom(&[150.0, 200.0], &[300.0, 1e9]).unwrap(), 0.0);
     }
 
-    /// Bins that only one side reaches cost the same whichever side it is, and samples that share no bin cost the most there is.
+    /// Bins that only one side reaches cost the same whichever side it is, and samples that share
+    /// no bin cost the most there is.
     #[test]
     fn empty_bins_are_treated_alike_on_both_sides() {
         let apart = |a: &[f64], b: &[f64]| binned_klom(a, b).unwrap();

@@ -1,6 +1,6 @@
-//! The likelihood-ratio attack on margins that somebody has already collected: LiRA (Carlini et al. 2022), and U-LiRA (Hayes
-//! et al. 2024) when the models "with" a row have unlearned it since. It asks nothing of the models, so that it serves
-//! networks as well as the families of this crate.
+//! The likelihood-ratio attack on margins that somebody has already collected: LiRA (Carlini et al.
+//! 2022), and U-LiRA (Hayes et al. 2024) when the models "with" a row have unlearned it since. It
+//! asks nothing of the models, so that it serves networks as well as the families of this crate.
 
 use super::attack::{Attack, resampled};
 use super::bootstrap::Bootstrap;
@@ -14,8 +14,8 @@ const OWN_VARIANCE: usize = 32;
 /// Spreads below this share of the margin are rounding.
 const FLOOR: f64 = 1e-9;
 
-/// Which half of the models a model belongs to. Neighbours 2i and 2i + 1 stay together: they are best drawn as opposites, so
-/// that every row is in as many models of a half as it is out of.
+/// Which half of the models a model belongs to. Neighbours 2i and 2i + 1 stay together: they are
+/// best drawn as opposites, so that every row is in as many models of a half as it is out of.
 pub(super) fn fold(model: usize) -> usize {
     model / 2 % 2
 }
@@ -25,9 +25,10 @@ fn pair_in_half(model: usize) -> usize {
     model / 4
 }
 
-/// `margins[model][row]`, and whether that row was `inside` when that model was trained. The attacker who judges a model was
-/// fitted on the other half of the models, and the two halves' results are averaged. Models 2i and 2i + 1 are one unit of chance
-/// to the intervals: that of the area leaves such pairs out (`jackknife.rs`), those of the rates resample them.
+/// `margins[model][row]`, and whether that row was `inside` when that model was trained. The
+/// attacker who judges a model was fitted on the other half of the models, and the two halves'
+/// results are averaged. Models 2i and 2i + 1 are one unit of chance to the intervals: that of the
+/// area leaves such pairs out (`jackknife.rs`), those of the rates resample them.
 pub fn likelihood_ratio(
     margins: &[&[f64]],
     inside: &[Vec<bool>],
@@ -159,8 +160,8 @@ struct RowAttacker {
 }
 
 impl RowAttacker {
-    /// Whether each side has its own variance follows from the number of margins, unless it is given: an attacker fitted without a
-    /// few of them must be of the same kind.
+    /// Whether each side has its own variance follows from the number of margins, unless it is
+    /// given: an attacker fitted without a few of them must be of the same kind.
     fn new(with: &[f64], without: &[f64], own_variances: Option<bool>) -> Result<Self> {
         let found = with.len().min(without.len());
         if found < 2 {
@@ -232,7 +233,8 @@ mod tests {
         let coins: Vec<Attack> = (0..40).map(|seed| world(0.0, seed).unwrap()).collect();
         let mean = coins.iter().map(|coin| coin.auc).sum::<f64>() / 40.0;
         assert!((mean - 0.5).abs() < 0.01, "{mean}");
-        // 95 % intervals: 38 of 40 are expected to cover, 33 or fewer would happen once in a thousand times.
+        // 95 % intervals: 38 of 40 are expected to cover, 33 or fewer would happen once in a
+        // thousand times.
         let covered = coins
             .iter()
             .filter(|coin| coin.auc_interval.low < 0.5 && coin.auc_interval.high > 0.5);

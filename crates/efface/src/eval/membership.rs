@@ -1,17 +1,21 @@
-//! Membership inference: can somebody who sees a model, and knows how such models behave, tell whether a row was in it?
+//! Membership inference: can somebody who sees a model, and knows how such models behave, tell
+//! whether a row was in it?
 //!
-//! Three attackers, on rows that were forgotten and on rows that stay, on the same oracles (`oracles.rs` says which rows each
-//! sees):
+//! Three attackers, on rows that were forgotten and on rows that stay, on the same oracles
+//! (`oracles.rs` says which rows each sees):
 //!
-//! - **population**: one threshold on the loss for all rows (Yeom et al. 2018). Weak, and no shadow models are needed.
-//! - **LiRA**: per row, normal distributions of the margin under models with the row and without it; the score is the log of
-//!   their ratio (Carlini et al. 2022).
-//! - **U-LiRA**: the same, where the models "with" the row were trained with it and then unlearned it (Hayes et al. 2024). This is
-//!   what LiRA becomes when it looks at models after a forget: a model that has truly forgotten gives it nothing.
+//! - **population**: one threshold on the loss for all rows (Yeom et al. 2018). Weak, and no shadow
+//!   models are needed.
+//! - **LiRA**: per row, normal distributions of the margin under models with the row and without
+//!   it; the score is the log of their ratio (Carlini et al. 2022).
+//! - **U-LiRA**: the same, where the models "with" the row were trained with it and then unlearned
+//!   it (Hayes et al. 2024). This is what LiRA becomes when it looks at models after a forget: a
+//!   model that has truly forgotten gives it nothing.
 //!
-//! The attacker who judges an oracle was fitted on the other half of the oracles, and the two halves' results are averaged:
-//! fitted on the same ones, a coin would not come out at 0.5. Where fewer than 32 oracles a side are left to fit on, both
-//! distributions of a row share one variance, as Carlini et al. advise. AUC 0.5 is no leak. Intervals leave pairs of oracles out.
+//! The attacker who judges an oracle was fitted on the other half of the oracles, and the two
+//! halves' results are averaged: fitted on the same ones, a coin would not come out at 0.5. Where
+//! fewer than 32 oracles a side are left to fit on, both distributions of a row share one variance,
+//! as Carlini et al. advise. AUC 0.5 is no leak. Intervals leave pairs of oracles out.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +108,8 @@ pub fn membership_inference(
     })
 }
 
-/// The population attack on one model: `members` are rows that it saw, or was made to forget, `others` rows that it never saw.
+/// The population attack on one model: `members` are rows that it saw, or was made to forget,
+/// `others` rows that it never saw.
 pub fn population_threshold(
     model: &Model,
     task: Task,
@@ -146,8 +151,8 @@ fn states(
     Ok(seen)
 }
 
-/// Runs jobs on several threads; the results are in the order of the jobs, whichever thread did them. After an error no new job is begun, and the error
-/// of the earliest job is the answer.
+/// Runs jobs on several threads; the results are in the order of the jobs, whichever thread did
+/// them. After an error no new job is begun, and the error of the earliest job is the answer.
 fn in_parallel<T: Send>(
     jobs: usize,
     threads: usize,

@@ -9,8 +9,9 @@
 //! | how soon would it know the rows again? | [`relearning_time`], [`LinearRelearning`] | training steps beside those of a retrained model |
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
 //!
-//! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model that was fitted without
-//! the rows. `docs/audit.md` defines every number and says what it cannot show.
+//! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model
+//! that was fitted without the rows. `docs/audit.md` defines every number and says what it cannot
+//! show.
 //!
 //! ```
 //! use efface::eval::feature_injection;

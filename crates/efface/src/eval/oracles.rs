@@ -1,13 +1,15 @@
 //! Which rows every oracle sees.
 //!
-//! The rows fall into three: those to forget (D), a sample of the retained that is attacked too (R′), and the rest. An oracle
-//! is fitted on a random share of the rest, on half of D and on half of R′. Oracles come in pairs that see opposite halves,
-//! so that every row of D and R′ is in exactly half of them and out of the other half; the shares of the rest are drawn
-//! apart for each. What an oracle sees of the rest is thus independent of what it sees of D: a model that has truly forgotten
-//! D cannot tell the halves apart, and any attack on it is a coin.
+//! The rows fall into three: those to forget (D), a sample of the retained that is attacked too
+//! (R′), and the rest. An oracle is fitted on a random share of the rest, on half of D and on half
+//! of R′. Oracles come in pairs that see opposite halves, so that every row of D and R′ is in
+//! exactly half of them and out of the other half; the shares of the rest are drawn apart for each.
+//! What an oracle sees of the rest is thus independent of what it sees of D: a model that has truly
+//! forgotten D cannot tell the halves apart, and any attack on it is a coin.
 //!
-//! The rest is dealt into [`GROUPS`] groups, which come or stay away as a whole. For a squared loss this is what makes hundreds of
-//! oracles cheap: the sums of every group are made once, and an oracle adds up matrices instead of reading rows.
+//! The rest is dealt into [`GROUPS`] groups, which come or stay away as a whole. For a squared loss
+//! this is what makes hundreds of oracles cheap: the sums of every group are made once, and an
+//! oracle adds up matrices instead of reading rows.
 
 use std::collections::HashSet;
 
@@ -71,7 +73,8 @@ impl Default for Trials {
 /// At most `count` rows at random, which follow from the seed.
 pub fn sample(rows: &Rows, count: usize, seed: u64) -> Vec<RowId> {
     let mut ids: Vec<RowId> = rows.ids().collect();
-    // The draws of oracles use the first and the last streams of the seed, and this one lies between them.
+    // The draws of oracles use the first and the last streams of the seed, and this one lies
+    // between them.
     ids.shuffle(&mut seeded_stream(seed, u64::MAX / 2));
     ids.truncate(count);
     ids.sort_unstable();
@@ -150,14 +153,16 @@ impl OraclePlan {
         })
     }
 
-    /// What an oracle sees. It follows from the number of the oracle alone, so that oracles may be fitted in any order.
+    /// What an oracle sees. It follows from the number of the oracle alone, so that oracles may be
+    /// fitted in any order.
     pub(super) fn draw(&self, oracle: usize) -> OracleDraw {
         let pair = (oracle / 2) as u64;
         let opposite = oracle % 2 == 1;
         let halves = |count: usize, rng: &mut SeededRng| {
             let mut order: Vec<usize> = (0..count).collect();
             order.shuffle(rng);
-            // Half of an odd number is no whole number: a random draw decides whether the middle row is in.
+            // Half of an odd number is no whole number: a random draw decides whether the middle
+            // row is in.
             let half = count / 2 + count % 2 * (rng.next_u32() % 2) as usize;
             let mut inside = vec![opposite; count];
             order[..half].iter().for_each(|at| inside[*at] = !opposite);

@@ -4,9 +4,9 @@ use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::models::Model;
 
-/// The parameters in one line: coefficients output after output, then constants. Naive Bayes gives what its scores are
-/// made of: log-probabilities, or means and variances, then the classes' shares. K-means gives its centres, in an order that means
-/// nothing. A model in shards is refused.
+/// The parameters in one line: coefficients output after output, then constants. Naive Bayes gives
+/// what its scores are made of: log-probabilities, or means and variances, then the classes'
+/// shares. K-means gives its centres, in an order that means nothing. A model in shards is refused.
 pub fn parameters(model: &Model) -> Result<Vec<f64>> {
     if model.family() == Family::Sisa {
         let reason =

@@ -1,11 +1,12 @@
-//! Relearning time: how many training steps on the forgotten rows a model needs before it knows them as well as it once did.
+//! Relearning time: how many training steps on the forgotten rows a model needs before it knows
+//! them as well as it once did.
 //!
-//! A model that truly forgot needs as many steps as a model that never saw the rows; one that only looks as if it had
-//! forgotten needs fewer, because it has less of the way to go (Golatkar et al. 2020). The ratio of the two is the anamnesis
-//! index of Chundawat et al. 2023.
+//! A model that truly forgot needs as many steps as a model that never saw the rows; one that only
+//! looks as if it had forgotten needs fewer, because it has less of the way to go (Golatkar et al.
+//! 2020). The ratio of the two is the anamnesis index of Chundawat et al. 2023.
 //!
-//! [`relearning_time`] is the measure for any model that can be trained: it takes one `step` and one `loss` as closures.
-//! [`LinearRelearning`] fixes both for ridge, logistic and softmax models:
+//! [`relearning_time`] is the measure for any model that can be trained: it takes one `step` and
+//! one `loss` as closures. [`LinearRelearning`] fixes both for ridge, logistic and softmax models:
 //!
 //! ```text
 //! loss      f(θ) = Σ w_i ℓ(θᵀx_i, y_i) / Σ w_i over the forgotten rows, without a penalty
@@ -14,9 +15,10 @@
 //! η         2⁻ʲ/L with L ≥ ‖S⁻¹∇²f S⁻¹‖, for the least j at which the retrained model needs 64 steps or more
 //! ```
 //!
-//! The rule for η makes the ratio a number with a resolution of 1/64 however little the rows had taught: with steps of 1/L
-//! alone, most models would be back after one. The target is never above where retraining starts, because the parameters
-//! that minimise the loss of all rows have the lower loss on those that retraining leaves out.
+//! The rule for η makes the ratio a number with a resolution of 1/64 however little the rows had
+//! taught: with steps of 1/L alone, most models would be back after one. The target is never above
+//! where retraining starts, because the parameters that minimise the loss of all rows have the
+//! lower loss on those that retraining leaves out.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +32,8 @@ use crate::rows::{RowStore, Rows};
 
 /// Steps after which a model counts as one that does not relearn.
 pub const RELEARNING_LIMIT: usize = 10_000;
-/// The least number of steps that the retrained model is made to take: one step more or less is then a small part of it.
+/// The least number of steps that the retrained model is made to take: one step more or less is
+/// then a small part of it.
 const LEAST_STEPS: usize = 64;
 /// Halvings of the step after which the way back is rounding and no more.
 const MOST_HALVINGS: usize = 40;
@@ -48,8 +51,8 @@ pub struct RelearningTime {
     pub target_loss: f64,
 }
 
-/// Trains `model` by `step` until its `loss` on the forgotten rows is at most `target_loss`, for `limit` steps at most.
-/// The loss is asked for before the first step and after each.
+/// Trains `model` by `step` until its `loss` on the forgotten rows is at most `target_loss`, for
+/// `limit` steps at most. The loss is asked for before the first step and after each.
 pub fn relearning_time<M, E>(
     model: &mut M,
     target_loss: f64,
@@ -83,8 +86,8 @@ pub struct Relearning {
     pub steps: Option<usize>,
     /// Steps of the retrained model.
     pub retrained_steps: Option<usize>,
-    /// The first over the second: 1 is retraining, 0 is not having forgotten. None where one of them did not come back, or where
-    /// the retrained model had nothing to relearn.
+    /// The first over the second: 1 is retraining, 0 is not having forgotten. None where one of
+    /// them did not come back, or where the retrained model had nothing to relearn.
     pub ratio: Option<f64>,
     /// The most steps that were tried.
     pub limit: usize,
@@ -115,7 +118,8 @@ impl Relearning {
     }
 }
 
-/// Relearning of linear models: the forgotten rows, the target, and the step that the retrained model fixed.
+/// Relearning of linear models: the forgotten rows, the target, and the step that the retrained
+/// model fixed.
 #[derive(Debug, Clone)]
 pub struct LinearRelearning {
     lesson: LessonRows,
@@ -124,8 +128,8 @@ pub struct LinearRelearning {
 }
 
 impl LinearRelearning {
-    /// Measures the retrained model and chooses the step by it. Refuses models that are not trained by gradients, and models with
-    /// noise, which would have to relearn their noise as well.
+    /// Measures the retrained model and chooses the step by it. Refuses models that are not trained
+    /// by gradients, and models with noise, which would have to relearn their noise as well.
     pub fn new(
         recipe: &Recipe,
         before: &Model,
@@ -164,8 +168,9 @@ impl LinearRelearning {
     }
 }
 
-/// The forgotten rows, with the columns that they have numbered from 0 and divided by their root mean squares. Other columns have
-/// no gradient here. With an intercept, the last column is 1 everywhere.
+/// The forgotten rows, with the columns that they have numbered from 0 and divided by their root
+/// mean squares. Other columns have no gradient here. With an intercept, the last column is 1
+/// everywhere.
 #[derive(Debug, Clone)]
 struct LessonRows {
     loss: LessonLoss,
@@ -175,7 +180,8 @@ struct LessonRows {
     outputs: usize,
     rows: Vec<LessonRow>,
     total_weight: f64,
-    /// An upper bound on the curvature of the loss: the sum of the diagonal, which is 1 for every column.
+    /// An upper bound on the curvature of the loss: the sum of the diagonal, which is 1 for every
+    /// column.
     steepness: f64,
 }
 
@@ -432,8 +438,9 @@ mod tests {
         assert_eq!(Relearning::new(time(64.0, 10), time(64.0, 10)).ratio, None);
     }
 
-    /// One row x = 2, y = 1 and no intercept: in units of the column, z = 1 and φ = 2θ, so that every step takes the part η of
-    /// the miss away. From θ = 0 to θ = ¼, a miss of ½, with η = 2⁻ʲ: 1 − 2⁻ʲ to the power t is at most ½.
+    /// One row x = 2, y = 1 and no intercept: in units of the column, z = 1 and φ = 2θ, so that
+    /// every step takes the part η of the miss away. From θ = 0 to θ = ¼, a miss of ½, with η =
+    /// 2⁻ʲ: 1 − 2⁻ʲ to the power t is at most ½.
     #[test]
     fn the_steps_of_one_row_have_a_closed_form() {
         let row = Rows::new(Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();

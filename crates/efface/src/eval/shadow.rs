@@ -1,9 +1,10 @@
 //! Fitting oracles.
 //!
-//! Ridge models that keep a matrix are made from sums: those of the groups that an oracle sees, made once, and those of its few
-//! other rows. An oracle then costs O(Gd² + kd² + d³/3) instead of O(nd²), and is the model that a fit on its rows gives, up to
-//! rounding. Classifiers are trained from a start that has seen the rest and none of the rows under attack. Naive Bayes,
-//! k-means and models in shards are fitted as they are.
+//! Ridge models that keep a matrix are made from sums: those of the groups that an oracle sees,
+//! made once, and those of its few other rows. An oracle then costs O(Gd² + kd² + d³/3) instead of
+//! O(nd²), and is the model that a fit on its rows gives, up to rounding. Classifiers are trained
+//! from a start that has seen the rest and none of the rows under attack. Naive Bayes, k-means and
+//! models in shards are fitted as they are.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -44,7 +45,8 @@ impl<'a> ShadowFitter<'a> {
             && !about.knows_row_numbers
         {
             let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
-            // A class without rows leaves no common model to start from, but single oracles may still be fitted.
+            // A class without rows leaves no common model to start from, but single oracles may
+            // still be fitted.
             if let Ok(start) = recipe
                 .without_curvature()
                 .fit(&rows.filter(|id| rest.contains(&id)))
@@ -60,8 +62,8 @@ impl<'a> ShadowFitter<'a> {
         })
     }
 
-    /// The oracle of a draw, with the rows to forget that it has or without them. Only the former will be asked to forget, and
-    /// keeps what that needs.
+    /// The oracle of a draw, with the rows to forget that it has or without them. Only the former
+    /// will be asked to forget, and keeps what that needs.
     pub(super) fn fit(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<Model> {
         let subset = |ids: Vec<RowId>| {
             let ids: HashSet<RowId> = ids.into_iter().collect();
@@ -92,7 +94,8 @@ impl<'a> ShadowFitter<'a> {
     }
 }
 
-/// Some of the rows, as a store of their own: a method that reads all rows reads these and no others.
+/// Some of the rows, as a store of their own: a method that reads all rows reads these and no
+/// others.
 pub(super) struct RowSubset<'a> {
     rows: &'a Rows,
     ids: HashSet<RowId>,

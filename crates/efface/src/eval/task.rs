@@ -1,7 +1,7 @@
 //! What a score is right or wrong about: the loss of a row, its margin, and its class.
 //!
-//! The margin is the one number a row that the attacks and KLoM look at, chosen so that it is near a normal distribution when
-//! the model varies:
+//! The margin is the one number a row that the attacks and KLoM look at, chosen so that it is near
+//! a normal distribution when the model varies:
 //!
 //! | model | margin |
 //! |---|---|
@@ -39,8 +39,8 @@ pub enum Task {
 }
 
 impl Task {
-    /// Classifiers have classes, k-means has clusters. Ridge has classes when every target of the rows is one: a caller who knows
-    /// better says so.
+    /// Classifiers have classes, k-means has clusters. Ridge has classes when every target of the
+    /// rows is one: a caller who knows better says so.
     pub fn of(recipe: &Recipe, rows: &Rows) -> Self {
         match recipe.describe().task {
             RecipeTask::Clusters => return Self::Clusters,
@@ -70,12 +70,13 @@ pub struct RowJudgement {
     pub id: RowId,
     /// What the attacks look at; see the head of this page.
     pub margin: f64,
-    /// Log-loss of a classifier, squared error of ridge, squared distance to the nearest centre of k-means, share of the shards that
-    /// vote for another class.
+    /// Log-loss of a classifier, squared error of ridge, squared distance to the nearest centre of
+    /// k-means, share of the shards that vote for another class.
     pub loss: f64,
     /// Whether the predicted class is the row's own; None for regression and clusters.
     pub correct: Option<bool>,
-    /// ‖score − y‖², or ‖x − c‖² for k-means; None for models whose scores are neither targets nor distances.
+    /// ‖score − y‖², or ‖x − c‖² for k-means; None for models whose scores are neither targets nor
+    /// distances.
     pub squared_error: Option<f64>,
 }
 
@@ -109,7 +110,8 @@ pub(super) fn read(scores: &Mat<f64>, slot: usize, line: &mut [f64]) {
         .for_each(|(output, value)| *value = scores[(slot, output)]);
 }
 
-/// The class that scores stand for: one score is decided at 0, several by the largest, the first of equals.
+/// The class that scores stand for: one score is decided at 0, several by the largest, the first of
+/// equals.
 pub(super) fn decided(scores: &[f64]) -> usize {
     if let [score] = scores {
         return usize::from(*score > 0.0);

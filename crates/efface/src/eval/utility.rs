@@ -14,8 +14,8 @@ pub struct Utility {
     pub rows: usize,
     /// The share of rows put into their own class; None for regression and clusters.
     pub accuracy: Option<f64>,
-    /// √ of the mean ‖score − y‖² over rows and outputs, or of the mean ‖x − c‖² to the nearest centre; None for models whose
-    /// scores are neither targets nor distances.
+    /// √ of the mean ‖score − y‖² over rows and outputs, or of the mean ‖x − c‖² to the nearest
+    /// centre; None for models whose scores are neither targets nor distances.
     pub rmse: Option<f64>,
     /// The mean −log p_y in nats; None for ridge, k-means and votes, which have no probabilities.
     pub log_loss: Option<f64>,

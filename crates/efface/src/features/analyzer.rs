@@ -1,5 +1,5 @@
-//! From a text to its words: single words, runs of words, or runs of characters, as scikit-learn's `CountVectorizer` counts
-//! them.
+//! From a text to its words: single words, runs of words, or runs of characters, as scikit-learn's
+//! `CountVectorizer` counts them.
 
 use std::collections::HashSet;
 
@@ -80,7 +80,8 @@ impl TextAnalyzer {
     /// Runs of `least` to `most` units.
     ///
     /// # Errors
-    /// The lengths are not 1 to 20 with the shorter first, or words are to be left out where characters are counted.
+    /// The lengths are not 1 to 20 with the shorter first, or words are to be left out where
+    /// characters are counted.
     pub fn new(
         unit: TextUnit,
         least: usize,
@@ -136,7 +137,8 @@ impl TextAnalyzer {
     }
 
     fn each_run_of_words(&self, text: &str, mut visit: impl FnMut(&str)) {
-        // The words one after another with a blank between them, so that a run of them is a piece of one text.
+        // The words one after another with a blank between them, so that a run of them is a piece
+        // of one text.
         let mut joined = String::with_capacity(text.len());
         let mut bounds: Vec<(usize, usize)> = Vec::new();
         tokens(text, |word| {
@@ -168,7 +170,8 @@ impl TextAnalyzer {
         }
     }
 
-    /// Whether a text of this word alone has the word among its runs, so that a supplied word can ever be found.
+    /// Whether a text of this word alone has the word among its runs, so that a supplied word can
+    /// ever be found.
     pub(crate) fn finds(&self, word: &str) -> bool {
         let mut found = false;
         self.each(word, |run| found |= run == word);

@@ -1,9 +1,9 @@
-//! New texts from old ones: a word replaced by a synonym, a word left out, or two words in each other's place. This is how the
-//! source paper makes its hundred synthetic news articles.
+//! New texts from old ones: a word replaced by a synonym, a word left out, or two words in each
+//! other's place. This is how the source paper makes its hundred synthetic news articles.
 //!
-//! What stands between words stays where it is, and so do capitals: a word that comes to stand first in a sentence takes
-//! over the capital of the one that stood there. A text of two words or more never comes back unchanged. A seed and the
-//! number of a text fix the result.
+//! What stands between words stays where it is, and so do capitals: a word that comes to stand
+//! first in a sentence takes over the capital of the one that stood there. A text of two words or
+//! more never comes back unchanged. A seed and the number of a text fix the result.
 
 use std::ops::Range;
 
@@ -77,8 +77,9 @@ impl<'a> TextAugmenter<'a> {
         altered
     }
 
-    /// `count` new texts, each with the place of the one that it was made from: so a labelled set of 2,225 becomes one of 2,325.
-    /// No text is taken twice before all were taken once; texts of fewer than two words are passed over.
+    /// `count` new texts, each with the place of the one that it was made from: so a labelled set
+    /// of 2,225 becomes one of 2,325. No text is taken twice before all were taken once; texts of
+    /// fewer than two words are passed over.
     pub fn more<T: AsRef<str>>(
         &self,
         texts: &[T],
@@ -244,7 +245,8 @@ fn begins_sentence(before: &str) -> bool {
     last.is_empty() || last.ends_with(['.', '!', '?'])
 }
 
-/// Whether a word has a capital in front and small letters behind; `I`, `BBC` and `iPod` keep what they have.
+/// Whether a word has a capital in front and small letters behind; `I`, `BBC` and `iPod` keep what
+/// they have.
 fn capitalised(word: &str) -> bool {
     let mut letters = word.chars();
     letters.next().is_some_and(char::is_uppercase)

@@ -1,5 +1,5 @@
-//! An encoder applied to another table than the one it was built on: columns are found by name, so that their order
-//! may differ and columns that the encoder does not use may come and go.
+//! An encoder applied to another table than the one it was built on: columns are found by name, so
+//! that their order may differ and columns that the encoder does not use may come and go.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,8 @@ pub struct ColumnBinding<'a> {
 }
 
 impl Encoder {
-    /// Finds the columns by name in a table of another shape. Columns that the encoder does not know are ignored.
+    /// Finds the columns by name in a table of another shape. Columns that the encoder does not
+    /// know are ignored.
     pub fn bind(&self, columns: &[String]) -> Result<ColumnBinding<'_>, FeatureError> {
         ColumnBinding::new(self, columns)
     }
@@ -100,7 +101,8 @@ impl<'a> ColumnBinding<'a> {
         }
     }
 
-    /// The names in a row of the bound table that the encoder does not know yet, and what columns they are of.
+    /// The names in a row of the bound table that the encoder does not know yet, and what columns
+    /// they are of.
     pub fn unknown_names(
         &self,
         cells: &[Cell],

@@ -1,8 +1,9 @@
-//! The first pass over a table: watches every row, then decides what each column is. Memory is bounded whatever the
-//! number of rows: a column being inferred keeps at most `max_levels` values, a text column at most `max_words` words.
+//! The first pass over a table: watches every row, then decides what each column is. Memory is
+//! bounded whatever the number of rows: a column being inferred keeps at most `max_levels` values,
+//! a text column at most `max_words` words.
 //!
-//! Rows can be watched by several builders, each on a thread of its own: [`EncoderBuilder::fresh`] makes one more, and
-//! [`EncoderBuilder::merge`] takes in what it saw.
+//! Rows can be watched by several builders, each on a thread of its own: [`EncoderBuilder::fresh`]
+//! makes one more, and [`EncoderBuilder::merge`] takes in what it saw.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -175,8 +176,8 @@ impl EncoderBuilder {
         Ok(())
     }
 
-    /// A builder of the same columns that has seen no row, for later rows than this one sees. None where what is kept of a column
-    /// takes more memory than the rows that are watched at a time.
+    /// A builder of the same columns that has seen no row, for later rows than this one sees. None
+    /// where what is kept of a column takes more memory than the rows that are watched at a time.
     #[must_use]
     pub fn fresh(&self) -> Option<Self> {
         let fresh = |watch: &ColumnWatch| {
@@ -216,7 +217,8 @@ impl EncoderBuilder {
         })
     }
 
-    /// Takes in what a [`fresh`](Self::fresh) builder saw of later rows. Fails where a column cannot become features any more.
+    /// Takes in what a [`fresh`](Self::fresh) builder saw of later rows. Fails where a column
+    /// cannot become features any more.
     pub fn merge(&mut self, later: Self) -> Result<(), FeatureError> {
         self.rows += later.rows;
         for ((column, watch), (_, later)) in self.columns.iter_mut().zip(later.columns) {
@@ -242,8 +244,8 @@ impl EncoderBuilder {
         Ok(())
     }
 
-    /// Takes note of so many rows whose features are finite numbers, which whoever encoded them knows. False where that does not
-    /// say all that has to be known of them.
+    /// Takes note of so many rows whose features are finite numbers, which whoever encoded them
+    /// knows. False where that does not say all that has to be known of them.
     pub fn observe_numbers(&mut self, rows: u64) -> bool {
         if !needs_no_values(&self.steps) {
             return false;

@@ -16,15 +16,15 @@ impl Encoder {
         self.count(raw, targets, true);
     }
 
-    /// A raw row is gone: its numbers, levels and words count no more, and names that no row holds any more are erased.
-    /// Returns how many were erased just now.
+    /// A raw row is gone: its numbers, levels and words count no more, and names that no row holds
+    /// any more are erased. Returns how many were erased just now.
     pub fn forget_row(&mut self, raw: &[(u32, f64)], targets: &[f64]) -> usize {
         self.rows = self.rows.saturating_sub(1);
         self.count(raw, targets, false)
     }
 
-    /// The last step of a fit: takes note of what raw rows say as a whole and with their targets, which are −1 and 1 where there
-    /// are two classes.
+    /// The last step of a fit: takes note of what raw rows say as a whole and with their targets,
+    /// which are −1 and 1 where there are two classes.
     ///
     /// # Errors
     /// Components are asked for that these rows do not have.
@@ -107,8 +107,9 @@ impl Encoder {
         erased
     }
 
-    /// Whether the least or greatest value of a column left with its last row, so that only the rows can tell the next
-    /// one. Show all of them to [`see_extremes`](Self::see_extremes) then, after [`drop_extremes`](Self::drop_extremes).
+    /// Whether the least or greatest value of a column left with its last row, so that only the
+    /// rows can tell the next one. Show all of them to [`see_extremes`](Self::see_extremes) then,
+    /// after [`drop_extremes`](Self::drop_extremes).
     pub fn lacks_extremes(&self) -> bool {
         self.columns.iter().any(|column| match &column.kind {
             FeatureKind::Number { sums, .. } => sums.lacks_extremes(&self.steps),
@@ -135,10 +136,11 @@ impl Encoder {
         }
     }
 
-    /// The map of the columns that follows from the rows that are counted now; None where the present one gives the same features.
-    /// Components are not part of it, see [`with_components`](Self::with_components). With
-    /// `allow_unused`, names that no row holds any more do not count: their features are unused until a map is made anew,
-    /// which is all the same to a model that gives them the weight 0, and not to one that counts its features.
+    /// The map of the columns that follows from the rows that are counted now; None where the
+    /// present one gives the same features. Components are not part of it, see
+    /// [`with_components`](Self::with_components). With `allow_unused`, names that no row holds any
+    /// more do not count: their features are unused until a map is made anew, which is all the same
+    /// to a model that gives them the weight 0, and not to one that counts its features.
     ///
     /// # Errors
     /// No features are left, because no row holds a word any more that can be one.
@@ -248,8 +250,8 @@ impl Encoder {
         }
     }
 
-    /// The places of the words that become features, in ascending order: those within the limits on rows, and of these the
-    /// commonest.
+    /// The places of the words that become features, in ascending order: those within the limits on
+    /// rows, and of these the commonest.
     fn chosen_words(&self, column: u32, most: usize) -> Vec<u32> {
         let limits = &self.steps.words;
         let least = limits.least_rows.map_or(0.0, |share| share.of(self.rows));
@@ -291,8 +293,8 @@ impl Encoder {
         }
     }
 
-    /// One feature for each level; or one number, where the rows decided that the column is one-hot and all values that are
-    /// left are numbers.
+    /// One feature for each level; or one number, where the rows decided that the column is one-hot
+    /// and all values that are left are numbers.
     fn level_map(&self, at: usize) -> ColumnMap {
         let mut names: Vec<(u32, &str, u64)> = self
             .names
@@ -332,7 +334,8 @@ impl Encoder {
         }
     }
 
-    /// Whether the rows decided that a column is one-hot, and all values that are left are numbers or missing.
+    /// Whether the rows decided that a column is one-hot, and all values that are left are numbers
+    /// or missing.
     fn is_left_with_numbers(&self, at: usize) -> bool {
         let FeatureKind::Levels { inferred: true, .. } = self.columns[at].kind else {
             return false;

@@ -1,4 +1,5 @@
-//! After rows came and went, features are those of an encoder that only ever saw the rows that are there.
+//! After rows came and went, features are those of an encoder that only ever saw the rows that are
+//! there.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,12 @@
-//! The directions in which rows differ most: principal components, or right singular vectors where 0 is the origin.
+//! The directions in which rows differ most: principal components, or right singular vectors where
+//! 0 is the origin.
 //!
-//! They are the eigenvectors of the products of all features, summed over the rows. Each points where its largest entry is positive.
-//! The space of the first K directions is that of the rows alone as long as the eigenvalue after the K-th is smaller than it: where
-//! the two are equal, the rows do not say which direction is the K-th, and a fit is refused. Directions inside of the space may turn
-//! where their eigenvalues are equal; models whose penalty is the same in all directions predict the same whichever way they turn.
+//! They are the eigenvectors of the products of all features, summed over the rows. Each points
+//! where its largest entry is positive. The space of the first K directions is that of the rows
+//! alone as long as the eigenvalue after the K-th is smaller than it: where the two are equal, the
+//! rows do not say which direction is the K-th, and a fit is refused. Directions inside of the
+//! space may turn where their eigenvalues are equal; models whose penalty is the same in all
+//! directions predict the same whichever way they turn.
 
 use faer::{Accum, Mat, Par};
 
@@ -15,10 +18,12 @@ use crate::rows::Rows;
 /// The most features of columns whose products are summed: 128 MiB of sums.
 pub const MOST_PRODUCTS: usize = 4096;
 
-/// The least gap after the last direction, as a share of the largest eigenvalue. Directions are as exact as a rounding over the gap.
+/// The least gap after the last direction, as a share of the largest eigenvalue. Directions are as
+/// exact as a rounding over the gap.
 const LEAST_GAP: f64 = 1e-8;
 
-/// Entries that differ by less than this share are equally large, and the first of them decides the sign.
+/// Entries that differ by less than this share are equally large, and the first of them decides the
+/// sign.
 const EQUAL_SHARE: f64 = 1e-6;
 
 /// Rows whose products are summed at once.
@@ -39,17 +44,20 @@ pub(super) struct FoundDirections {
 }
 
 impl Encoder {
-    /// Whether the features that a model sees follow from products of all rows, see [`with_components`](Self::with_components).
+    /// Whether the features that a model sees follow from products of all rows, see
+    /// [`with_components`](Self::with_components).
     pub fn has_components(&self) -> bool {
         self.steps.expansion.has_components()
     }
 
-    /// The map of these rows: `columns` with the components that the rows have in it, or the present columns where there are no
-    /// others. None where nothing is other than it is. Only a fit is refused where the rows do not tell the last direction from the
-    /// next one; a change takes either, which follows from the rows that are there all the same.
+    /// The map of these rows: `columns` with the components that the rows have in it, or the
+    /// present columns where there are no others. None where nothing is other than it is. Only a
+    /// fit is refused where the rows do not tell the last direction from the next one; a change
+    /// takes either, which follows from the rows that are there all the same.
     ///
     /// # Errors
-    /// There are too many features, too few for so many components, or at a fit no gap after the last component.
+    /// There are too many features, too few for so many components, or at a fit no gap after the
+    /// last component.
     pub fn with_components(
         &mut self,
         columns: Option<FeatureMap>,

@@ -12,8 +12,8 @@ pub(crate) fn number_in(text: &str) -> Option<f64> {
     short_decimal(text).or_else(|| text.trim().parse().ok())
 }
 
-/// A few digits with a point among them or without, and perhaps a minus; None for all others. Digits and power of ten are exact, so that the
-/// quotient is the nearest double.
+/// A few digits with a point among them or without, and perhaps a minus; None for all others.
+/// Digits and power of ten are exact, so that the quotient is the nearest double.
 fn short_decimal(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let (negative, bytes) = match bytes.split_first() {

@@ -1,8 +1,9 @@
 //! Rows of a table as raw rows and as feature vectors, and what the encoder itself keeps of rows.
 //!
-//! A raw row holds everything that a step could ask for: numbers as they are, a mark where one is missing, every level and
-//! every word. Its places never change, so that raw rows can be stored. Features are what the present map makes of a raw row:
-//! each column of the table owns a run of consecutive features, in the order of the table.
+//! A raw row holds everything that a step could ask for: numbers as they are, a mark where one is
+//! missing, every level and every word. Its places never change, so that raw rows can be stored.
+//! Features are what the present map makes of a raw row: each column of the table owns a run of
+//! consecutive features, in the order of the table.
 
 use std::borrow::Cow;
 
@@ -188,8 +189,8 @@ fn fits(column: &FeatureColumn, map: &ColumnMap) -> bool {
 const MANY_LEVELS: usize = 64;
 
 impl Encoder {
-    /// Gives names their places, and makes the map that follows from all rows. `fixed` is one more than the last place of
-    /// columns without names.
+    /// Gives names their places, and makes the map that follows from all rows. `fixed` is one more
+    /// than the last place of columns without names.
     pub(super) fn build(parts: EncoderParts, fixed: u32) -> Result<Self, FeatureError> {
         let EncoderParts {
             columns,
@@ -301,7 +302,8 @@ impl Encoder {
         &self.columns
     }
 
-    /// The columns as they are now: their names, kinds, and how many features each has, without erased ones.
+    /// The columns as they are now: their names, kinds, and how many features each has, without
+    /// erased ones.
     pub fn describe_columns(&self) -> Vec<(String, String, usize)> {
         let describe = |(column, map): (&FeatureColumn, &ColumnMap)| {
             let (kind, width) = match map {
@@ -364,9 +366,10 @@ impl Encoder {
                 .any(|map| matches!(map, ColumnMap::Values { .. } | ColumnMap::Means { .. }))
     }
 
-    /// The name of a feature of a column: the column for a number, `column=level` for a level, `mean(column)` for mean targets,
-    /// `column:word` for a word and `column#7` for a hash bucket; `word` and `#7` when the words of one column are all there is.
-    /// None for an erased or impossible one.
+    /// The name of a feature of a column: the column for a number, `column=level` for a level,
+    /// `mean(column)` for mean targets, `column:word` for a word and `column#7` for a hash bucket;
+    /// `word` and `#7` when the words of one column are all there is. None for an erased or
+    /// impossible one.
     pub(super) fn column_feature_name(&self, feature: u32) -> Option<Cow<'_, str>> {
         let at = self
             .offsets
@@ -403,7 +406,8 @@ impl Encoder {
         })
     }
 
-    /// The features that have a name, in the order of the table and within a column in that of the alphabet.
+    /// The features that have a name, in the order of the table and within a column in that of the
+    /// alphabet.
     pub fn named_features(&self) -> Vec<(u32, String)> {
         let mut named = Vec::with_capacity(self.column_width());
         for (map, offsets) in self.map.columns.iter().zip(self.offsets.windows(2)) {
@@ -419,9 +423,10 @@ impl Encoder {
         self.expanded_names(named)
     }
 
-    /// Shift and scale of each feature, erased ones included: what a model sees is (x − shift) / scale. A weight of a word is a
-    /// scale of its own; that a text is then given the norm 1 is not part of it. None where every feature is as it is, and where
-    /// what a model sees is made of the features of all columns, which then have no scale of their own.
+    /// Shift and scale of each feature, erased ones included: what a model sees is (x − shift) /
+    /// scale. A weight of a word is a scale of its own; that a text is then given the norm 1 is not
+    /// part of it. None where every feature is as it is, and where what a model sees is made of the
+    /// features of all columns, which then have no scale of their own.
     pub fn scales(&self) -> Option<Vec<(f64, f64)>> {
         if self.steps.expansion != FeatureExpansion::None {
             return None;
@@ -443,7 +448,8 @@ impl Encoder {
         !self.expansion.is_dense() && self.has_sparse_columns()
     }
 
-    /// Whether the features of the columns themselves are mostly zeros, whatever is made of them all.
+    /// Whether the features of the columns themselves are mostly zeros, whatever is made of them
+    /// all.
     pub fn has_sparse_columns(&self) -> bool {
         let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });
         let levels: usize = self

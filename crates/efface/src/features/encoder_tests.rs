@@ -1,4 +1,5 @@
-//! Checks of the encoder and its builder together: kinds, names, errors, order of columns, forgetting.
+//! Checks of the encoder and its builder together: kinds, names, errors, order of columns,
+//! forgetting.
 
 use proptest::prelude::*;
 

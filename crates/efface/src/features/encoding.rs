@@ -119,7 +119,8 @@ impl Encoder {
         Ok(unknown)
     }
 
-    /// Gives names of new rows their places. They become features as soon as rows hold them and the map is made anew.
+    /// Gives names of new rows their places. They become features as soon as rows hold them and the
+    /// map is made anew.
     pub fn admit(&mut self, names: &[UnknownName]) -> Result<(), FeatureError> {
         for UnknownName { column, name } in names {
             self.names.admit(*column, name)?;
@@ -223,7 +224,8 @@ impl Encoder {
         self.expansion.expand(out);
     }
 
-    /// The mean targets of the level that a raw row has in a column; None where the level is not known.
+    /// The mean targets of the level that a raw row has in a column; None where the level is not
+    /// known.
     fn level_means(&self, raw: &[(u32, f64)], column: usize) -> Option<&Vec<f64>> {
         let ColumnMap::Means { means, .. } = &self.map.columns[column] else {
             return None;

@@ -1,8 +1,9 @@
-//! Sums of numbers without any rounding. What a row added, it takes along to the last bit when it leaves, whatever came
-//! and went in between, so that a mean after a forget is the mean of the rows that stay.
+//! Sums of numbers without any rounding. What a row added, it takes along to the last bit when it
+//! leaves, whatever came and went in between, so that a mean after a forget is the mean of the rows
+//! that stay.
 //!
-//! Every finite f64 is a whole multiple of 2⁻¹⁰⁷⁴. The sum is kept as such a multiple, in limbs of 32 bits with room for
-//! carries (Kulisch and Miranker 1981).
+//! Every finite f64 is a whole multiple of 2⁻¹⁰⁷⁴. The sum is kept as such a multiple, in limbs of
+//! 32 bits with room for carries (Kulisch and Miranker 1981).
 
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +85,8 @@ impl ExactSum {
     /// Adds a², whose two halves are exact.
     pub(crate) fn add_square(&mut self, value: f64, sign: f64) {
         let (square, rest) = two_product(value, value);
-        // A value so large that its square overflows is refused by every model; here it only must not spoil the sum.
+        // A value so large that its square overflows is refused by every model; here it only must
+        // not spoil the sum.
         if square.is_finite() {
             self.add(sign * square);
             self.add(sign * rest);
@@ -115,7 +117,8 @@ impl ExactSum {
         self.additions = 0;
     }
 
-    /// The sum in two words, about 106 bits. It follows from the value alone, not from how the value came to be.
+    /// The sum in two words, about 106 bits. It follows from the value alone, not from how the
+    /// value came to be.
     pub(crate) fn value(&self) -> DoubleWord {
         let mut digits = self.clone();
         digits.carry();

@@ -56,7 +56,8 @@ impl Encoder {
             .names(columns, if is_centred { "pca" } else { "svd" })
     }
 
-    /// What is made of the features of all columns, in words, and how many features that gives; None where they stay as they are.
+    /// What is made of the features of all columns, in words, and how many features that gives;
+    /// None where they stay as they are.
     pub fn describe_expansion(&self) -> Option<(String, usize)> {
         let words = match self.steps.expansion {
             FeatureExpansion::None => return None,

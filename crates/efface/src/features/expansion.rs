@@ -40,8 +40,8 @@ impl PreparedExpansion {
         }
     }
 
-    /// The names of the features that are made of those of the columns, with their places; those of erased names left out.
-    /// Components are called by the word.
+    /// The names of the features that are made of those of the columns, with their places; those of
+    /// erased names left out. Components are called by the word.
     pub(super) fn names(&self, columns: Vec<(u32, String)>, component: &str) -> Vec<(u32, String)> {
         let numbered = |word: &str, count: usize| {
             (0..count as u32)

@@ -1,5 +1,5 @@
-//! From a raw row to the features that a model sees. Which features there are, and their scales and weights, follow from
-//! what is kept of the rows; a map is what followed when it was made.
+//! From a raw row to the features that a model sees. Which features there are, and their scales and
+//! weights, follow from what is kept of the rows; a map is what followed when it was made.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,8 @@ use super::number_sums::NumberMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FeatureMap {
     pub(crate) columns: Vec<ColumnMap>,
-    /// The directions of the features of all columns, where steps ask for them and the rows were seen as a whole.
+    /// The directions of the features of all columns, where steps ask for them and the rows were
+    /// seen as a whole.
     pub(crate) components: Option<FeatureComponents>,
 }
 
@@ -20,18 +21,22 @@ pub struct FeatureMap {
 pub(crate) enum ColumnMap {
     /// A number is a feature, and so is that it is missing where the map says so.
     Number(NumberMap),
-    /// Every raw place of a run is a feature: hash buckets, supplied words. The weights are those of the words, or empty.
+    /// Every raw place of a run is a feature: hash buckets, supplied words. The weights are those
+    /// of the words, or empty.
     Run { width: u32, weights: Vec<f64> },
-    /// The names at these places are features, in ascending order. The weights are those of the words, or empty.
+    /// The names at these places are features, in ascending order. The weights are those of the
+    /// words, or empty.
     Names { places: Vec<u32>, weights: Vec<f64> },
-    /// All values that are left are numbers, so that the column is one feature: the value of each place.
+    /// All values that are left are numbers, so that the column is one feature: the value of each
+    /// place.
     Values {
         map: NumberMap,
         places: Vec<u32>,
         values: Vec<f64>,
         missing: Option<u32>,
     },
-    /// The mean targets of the levels at these places, a list for each, and those of any other level.
+    /// The mean targets of the levels at these places, a list for each, and those of any other
+    /// level.
     Means {
         places: Vec<u32>,
         means: Vec<Vec<f64>>,
@@ -65,7 +70,8 @@ impl ColumnMap {
         }
     }
 
-    /// Whether the features of the column are those that `now` says, apart from names that are erased.
+    /// Whether the features of the column are those that `now` says, apart from names that are
+    /// erased.
     fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
         let Self::Names { places, weights } = self else {
             return self == now;
@@ -88,7 +94,8 @@ impl ColumnMap {
             }
     }
 
-    /// Whether the numbers of the column, and not only which features it has, differ from those of another map.
+    /// Whether the numbers of the column, and not only which features it has, differ from those of
+    /// another map.
     pub(crate) fn has_other_numbers(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Number(a), Self::Number(b)) => a != b,
@@ -102,7 +109,8 @@ impl ColumnMap {
 }
 
 impl FeatureMap {
-    /// Whether the columns of this map give the features that those of `now` give, apart from names that no row holds.
+    /// Whether the columns of this map give the features that those of `now` give, apart from names
+    /// that no row holds.
     pub(crate) fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
         self.columns.len() == now.columns.len()
             && self
@@ -112,7 +120,8 @@ impl FeatureMap {
                 .all(|(old, new)| old.is_as(new, &is_live))
     }
 
-    /// The first feature of each column, and at the end the number of all features; None where they are too many.
+    /// The first feature of each column, and at the end the number of all features; None where they
+    /// are too many.
     pub(crate) fn offsets(&self) -> Result<Vec<u32>, u64> {
         let mut offsets = vec![0];
         let mut width = 0u64;

@@ -80,8 +80,8 @@ impl Encoder {
         raw.with_features(features)
     }
 
-    /// What a raw row says, whatever places its names have: the entries of columns without names, and bytes that tell the
-    /// names with their columns and values, in the order of the alphabet.
+    /// What a raw row says, whatever places its names have: the entries of columns without names,
+    /// and bytes that tell the names with their columns and values, in the order of the alphabet.
     pub fn content_of(&self, raw: &[(u32, f64)]) -> (Vec<(u32, f64)>, Vec<u8>) {
         let start = raw.partition_point(|(place, _)| *place < self.names.first());
         let mut named: Vec<(u32, &str, f64)> = raw[start..]

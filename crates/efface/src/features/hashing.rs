@@ -1,8 +1,10 @@
-//! Hashed words: a word's column is its hash, so that nothing is learned from any row and forgetting is free. The
-//! price is that two words can share a column and that a column has no name.
+//! Hashed words: a word's column is its hash, so that nothing is learned from any row and
+//! forgetting is free. The price is that two words can share a column and that a column has no
+//! name.
 //!
-//! Columns agree with scikit-learn's `HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None)`:
-//! MurmurHash3 (32 bits, x86 variant, seed 0) of the word's UTF-8 bytes, read as a signed number, `|hash| mod buckets`.
+//! Columns agree with scikit-learn's `HashingVectorizer(n_features=buckets, alternate_sign=False,
+//! norm=None)`: MurmurHash3 (32 bits, x86 variant, seed 0) of the word's UTF-8 bytes, read as a
+//! signed number, `|hash| mod buckets`.
 
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +120,8 @@ mod tests {
         }
     }
 
-    /// Oracle: scikit-learn 1.9.1, `HashingVectorizer(n_features, alternate_sign=False, norm=None)`.
+    /// Oracle: scikit-learn 1.9.1, `HashingVectorizer(n_features, alternate_sign=False,
+    /// norm=None)`.
     #[test]
     fn columns_equal_scikit_learn() {
         let words = ["hello", "foobar", "café", "abcd", "fox"];

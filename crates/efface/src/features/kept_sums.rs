@@ -1,11 +1,13 @@
-//! Sums over the features of all columns, kept beside a model for which every row changes when one leaves: components of all
-//! columns turn, and weights of classes follow from how many rows each class has. Products of all features, in two words, tell both
-//! without the rows: components are their eigenvectors, and the sums of a linear model over components are VᵀAV.
+//! Sums over the features of all columns, kept beside a model for which every row changes when one
+//! leaves: components of all columns turn, and weights of classes follow from how many rows each
+//! class has. Products of all features, in two words, tell both without the rows: components are
+//! their eigenvectors, and the sums of a linear model over components are VᵀAV.
 //!
-//! Rows are summed as the features of a reference map, which stays. It outlives rows that leave, so that its shifts and scales are rough:
-//! a mean to all digits would tell a row that left to whoever has the others. Features that differ from those by a factor and an offset
-//! follow from the sums; where they differ otherwise, because other words are chosen or a gap is filled with another number, the
-//! rows are needed, and the sums are made anew.
+//! Rows are summed as the features of a reference map, which stays. It outlives rows that leave, so
+//! that its shifts and scales are rough: a mean to all digits would tell a row that left to whoever
+//! has the others. Features that differ from those by a factor and an offset follow from the sums;
+//! where they differ otherwise, because other words are chosen or a gap is filled with another
+//! number, the rows are needed, and the sums are made anew.
 
 use super::components::DirectionSums;
 use super::directions::FeatureComponents;
@@ -18,8 +20,8 @@ use crate::statistics::{CentredMoments, ColumnView, LinearStatistics, Statistics
 /// Rows that are summed at once.
 const BLOCK: usize = 1024;
 
-/// The most that products may be off by, as a share of the gap after the last direction, before the rows are read: directions are
-/// off by as much.
+/// The most that products may be off by, as a share of the gap after the last direction, before the
+/// rows are read: directions are off by as much.
 const MOST_ERROR: f64 = 1e-9;
 
 /// Sums over the rows of a model, by class where classes have weights of their own.
@@ -119,8 +121,9 @@ impl KeptSums {
         })
     }
 
-    /// What the sums say of the features that `encoder` makes, whose counts are those of the summed rows, with other `columns`
-    /// where they are others. Rows of group g count `weights[g]` times in the products. None where the rows are needed.
+    /// What the sums say of the features that `encoder` makes, whose counts are those of the summed
+    /// rows, with other `columns` where they are others. Rows of group g count `weights[g]` times
+    /// in the products. None where the rows are needed.
     ///
     /// # Errors
     /// There are fewer features than components.
@@ -205,7 +208,8 @@ impl KeptSums {
         (all.rows() > 0).then_some(all)
     }
 
-    /// All of it as bytes, of the same length as long as the features are those of the same reference.
+    /// All of it as bytes, of the same length as long as the features are those of the same
+    /// reference.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let reference = serde_json::to_vec(&self.reference)
             .map_err(|_| Error::Damaged("the sums cannot be written".into()))?;
@@ -267,7 +271,8 @@ impl SumsChange<'_> {
     /// Takes a raw row of a group along.
     ///
     /// # Errors
-    /// It cannot be summed: its numbers are too large, or it was never in the sums that it should leave.
+    /// It cannot be summed: its numbers are too large, or it was never in the sums that it should
+    /// leave.
     pub fn row(&mut self, row: &RowView<'_>, group: usize) -> Result<()> {
         let Some((table, weights)) = self.tables.get_mut(group) else {
             return Err(Error::Damaged("sums of fewer classes".into()));
@@ -342,8 +347,8 @@ fn direction_sums(moments: &CentredMoments, width: usize, centred: bool) -> Dire
     DirectionSums { mean, products }
 }
 
-/// The most that these products are off by, as the norm of a matrix: what sums of products are, and what sums are times how far they were
-/// moved. How many rows there are is known exactly.
+/// The most that these products are off by, as the norm of a matrix: what sums of products are, and
+/// what sums are times how far they were moved. How many rows there are is known exactly.
 fn direction_error(moments: &CentredMoments, width: usize, centred: bool) -> f64 {
     let mut reach = 0.0;
     let mut shift = 0.0;

@@ -1,12 +1,14 @@
 //! From the cells of a table to feature vectors, in a form that can forget.
 //!
-//! An [`EncoderBuilder`] watches every row once and finishes as an [`Encoder`]. A row of cells becomes a *raw* row first:
-//! numbers, levels and all words as they are. What a model sees are *features*: the words that were chosen, numbers on one
-//! scale, counts with weights. Which features there are follows from counts and sums that rows join and leave
-//! ([`Encoder::learn_row`], [`Encoder::forget_row`]), so that after a forget [`Encoder::follow`] gives the features of an
-//! encoder that never saw the row.
+//! An [`EncoderBuilder`] watches every row once and finishes as an [`Encoder`]. A row of cells
+//! becomes a *raw* row first: numbers, levels and all words as they are. What a model sees are
+//! *features*: the words that were chosen, numbers on one scale, counts with weights. Which
+//! features there are follows from counts and sums that rows join and leave
+//! ([`Encoder::learn_row`], [`Encoder::forget_row`]), so that after a forget [`Encoder::follow`]
+//! gives the features of an encoder that never saw the row.
 //!
-//! What the features of all columns become together ([`FeatureExpansion`]) is the last step: products, random waves, components.
+//! What the features of all columns become together ([`FeatureExpansion`]) is the last step:
+//! products, random waves, components.
 //!
 //! A [`TextAugmenter`] makes new texts from old ones with a table of [`Synonyms`].
 

@@ -1,5 +1,5 @@
-//! Products of features. Their order is that of scikit-learn's `PolynomialFeatures`: by degree, and within a degree by the first
-//! factor, then the second, and so on.
+//! Products of features. Their order is that of scikit-learn's `PolynomialFeatures`: by degree, and
+//! within a degree by the first factor, then the second, and so on.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ pub(super) struct Monomials {
     width: usize,
     degree: u32,
     interactions: bool,
-    /// The place of the first product of each degree from 1 on, and at the end the number of all products.
+    /// The place of the first product of each degree from 1 on, and at the end the number of all
+    /// products.
     starts: Vec<u32>,
 }
 
@@ -52,7 +53,8 @@ impl Monomials {
         if from < power {
             return 0;
         }
-        // Every partial product is itself a binomial coefficient, so that the division leaves no rest.
+        // Every partial product is itself a binomial coefficient, so that the division leaves no
+        // rest.
         let steps = (1..=power).try_fold(1u64, |chosen, step| {
             Some(chosen.checked_mul(from - power + step)? / step)
         });
@@ -69,8 +71,9 @@ impl Monomials {
         row.sort_unstable_by_key(|(place, _)| *place);
     }
 
-    /// Appends the products of `power` more factors. Features before `least` are no factors any more; `place` is that of the
-    /// first product which is left, and `product` that of the factors which are chosen.
+    /// Appends the products of `power` more factors. Features before `least` are no factors any
+    /// more; `place` is that of the first product which is left, and `product` that of the factors
+    /// which are chosen.
     fn products(
         &self,
         factors: &[(u32, f64)],
@@ -104,8 +107,9 @@ impl Monomials {
         }
     }
 
-    /// The names of the products of features with these names. Factors stand in the order of the list, which is that of the
-    /// table and of the alphabet, whatever places their names were given.
+    /// The names of the products of features with these names. Factors stand in the order of the
+    /// list, which is that of the table and of the alphabet, whatever places their names were
+    /// given.
     pub(super) fn names(&self, features: &[(u32, String)]) -> Vec<(u32, String)> {
         let mut named = Vec::new();
         let mut chosen = Vec::new();
@@ -187,7 +191,8 @@ mod tests {
         names.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Oracle: scikit-learn 1.9.1, `PolynomialFeatures(degree, include_bias=False).get_feature_names_out`.
+    /// Oracle: scikit-learn 1.9.1, `PolynomialFeatures(degree,
+    /// include_bias=False).get_feature_names_out`.
     #[test]
     fn products_stand_in_the_order_of_scikit_learn() {
         assert_eq!(

@@ -1,8 +1,9 @@
-//! The names that rows gave: words of texts, levels of one-hot columns. Every name has a place in raw rows, the number of
-//! rows that hold it, and how often they hold it. A name whose last row leaves is erased; its place stays unused.
+//! The names that rows gave: words of texts, levels of one-hot columns. Every name has a place in
+//! raw rows, the number of rows that hold it, and how often they hold it. A name whose last row
+//! leaves is erased; its place stays unused.
 //!
-//! All names that rows hold are kept, and not only those that became features: which ones do is then worked out from the
-//! counts, and after a forget it is what it would be without the row.
+//! All names that rows hold are kept, and not only those that became features: which ones do is
+//! then worked out from the counts, and after a forget it is what it would be without the row.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! What is kept of a numeric column, so that its mean, spread and extremes can be told for the rows that are there.
+//! What is kept of a numeric column, so that its mean, spread and extremes can be told for the rows
+//! that are there.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,8 @@ pub(crate) struct NumberMap {
     pub(crate) fill: f64,
     pub(crate) shift: f64,
     pub(crate) scale: f64,
-    /// Shift and scale of the feature that says where numbers are missing; None where there is no such feature.
+    /// Shift and scale of the feature that says where numbers are missing; None where there is no
+    /// such feature.
     pub(crate) indicator: Option<(f64, f64)>,
 }
 
@@ -62,7 +64,8 @@ impl NumberMap {
         1 + usize::from(self.indicator.is_some())
     }
 
-    /// Appends the features of a number, or of one that is missing, from `feature` on; zeros are left out.
+    /// Appends the features of a number, or of one that is missing, from `feature` on; zeros are
+    /// left out.
     pub(crate) fn append(&self, number: Option<f64>, feature: u32, out: &mut Vec<(u32, f64)>) {
         let value = (number.unwrap_or(self.fill) - self.shift) / self.scale;
         if value != 0.0 {
@@ -87,7 +90,8 @@ impl NumberSums {
         self.learn_many(value, 1, steps);
     }
 
-    /// So many rows have this number. One that is not finite is refused when its row is read, and is passed over here.
+    /// So many rows have this number. One that is not finite is refused when its row is read, and
+    /// is passed over here.
     pub(crate) fn learn_many(&mut self, value: f64, rows: u64, steps: &FeatureSteps) {
         self.present += rows;
         if !value.is_finite() {
@@ -213,7 +217,8 @@ impl NumberSums {
             .value()
             .plus(DoubleWord::default().plus_product(fill, fill).times(gaps));
         let mean = quotient(sum, all);
-        // n·Σx² − (Σx)² in twice the precision: where the mean dwarfs the spread, most of its digits cancel.
+        // n·Σx² − (Σx)² in twice the precision: where the mean dwarfs the spread, most of its
+        // digits cancel.
         let square = sum.times(sum.high).plus(sum.times(sum.low));
         let spread = squares.times(all).plus(square.times(-1.0)).value().max(0.0);
         let variance = if all > 0.0 { spread / (all * all) } else { 0.0 };
@@ -238,7 +243,8 @@ fn needs_sums(steps: &FeatureSteps) -> bool {
     steps.scale == ColumnScale::Standard || matches!(steps.missing, MissingNumbers::Mean { .. })
 }
 
-/// A column without spread stays as wide as it is. So does one whose spread is lost in rounding, as in scikit-learn.
+/// A column without spread stays as wide as it is. So does one whose spread is lost in rounding, as
+/// in scikit-learn.
 fn some_scale(spread: f64) -> f64 {
     if spread < 10.0 * f64::EPSILON {
         1.0

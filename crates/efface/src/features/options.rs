@@ -1,5 +1,5 @@
-//! What a user can say about the columns of a table, and the plan that follows from it: which column is ignored,
-//! read as words, forced to a kind, or left to inference.
+//! What a user can say about the columns of a table, and the plan that follows from it: which
+//! column is ignored, read as words, forced to a kind, or left to inference.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use super::{FeatureError, FeatureSteps, vocabulary::MAX_DISTINCT_WORDS};
 
 /// How the columns of a table become features.
 ///
-/// When text columns are named, the features are the columns named as text, numeric or categorical and no others.
-/// Otherwise every column that is not ignored is a feature, and those without a forced kind are inferred: numeric
-/// when every value that is present is a number, else one-hot.
+/// When text columns are named, the features are the columns named as text, numeric or categorical
+/// and no others. Otherwise every column that is not ignored is a feature, and those without a
+/// forced kind are inferred: numeric when every value that is present is a number, else one-hot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderOptions {
     /// Columns that are no features: target, id, subject, weight, and those the user leaves out.
@@ -28,10 +28,12 @@ pub struct EncoderOptions {
     pub max_words: usize,
     /// What is done to columns before a model sees them.
     pub steps: FeatureSteps,
-    /// Whether a column stays one-hot where all values but numbers are gone, because the model cannot do with numbers.
+    /// Whether a column stays one-hot where all values but numbers are gone, because the model
+    /// cannot do with numbers.
     pub fixed_kinds: bool,
-    /// A secret from which the order of names is drawn, and which is then dropped. The place that an erased name leaves
-    /// unused then says nothing about it. Without one, names stand in alphabetical order.
+    /// A secret from which the order of names is drawn, and which is then dropped. The place that
+    /// an erased name leaves unused then says nothing about it. Without one, names stand in
+    /// alphabetical order.
     pub shuffled: Option<u64>,
 }
 

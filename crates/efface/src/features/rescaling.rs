@@ -1,5 +1,5 @@
-//! How the features of all rows change at once when scales and weights do: by a factor and an offset each. A model that keeps
-//! sums of products can follow such a change without its rows.
+//! How the features of all rows change at once when scales and weights do: by a factor and an
+//! offset each. A model that keeps sums of products can follow such a change without its rows.
 
 use super::feature_map::ColumnMap;
 use super::number_sums::NumberMap;
@@ -35,7 +35,8 @@ impl FeatureRescale {
         if old == new {
             return Some(Self::NONE);
         }
-        // A column without spread has the scale 1. Whether it is 0 everywhere or nearly so cannot be told from its scale.
+        // A column without spread has the scale 1. Whether it is 0 everywhere or nearly so cannot
+        // be told from its scale.
         if (old.1 == 1.0) != (new.1 == 1.0) {
             return None;
         }
@@ -47,9 +48,10 @@ impl FeatureRescale {
 }
 
 impl Encoder {
-    /// How all features change from those of `before` to those of `map`, which follows from the rows that are counted now.
-    /// None where a row must be read to tell: other words are chosen, a gap is filled with another number, or the features of
-    /// a text are divided by their norm, or what a model sees is made of the features of all columns.
+    /// How all features change from those of `before` to those of `map`, which follows from the
+    /// rows that are counted now. None where a row must be read to tell: other words are chosen, a
+    /// gap is filled with another number, or the features of a text are divided by their norm, or
+    /// what a model sees is made of the features of all columns.
     pub fn rescaling(&self, before: &Self, map: &FeatureMap) -> Option<RescaledFeatures> {
         if self.steps.expansion != FeatureExpansion::None {
             return None;
@@ -59,8 +61,9 @@ impl Encoder {
         })
     }
 
-    /// A map of the same columns whose shifts, scales and weights tell no more than how large numbers are, in which rows are summed. What
-    /// would have to be exact for the sums to be of use stays: they are made anew when it changes.
+    /// A map of the same columns whose shifts, scales and weights tell no more than how large
+    /// numbers are, in which rows are summed. What would have to be exact for the sums to be of use
+    /// stays: they are made anew when it changes.
     pub(super) fn coarse_columns(&self) -> FeatureMap {
         let coarse_weights = |weights: &mut Vec<f64>| {
             if self
@@ -97,8 +100,9 @@ impl Encoder {
         }
     }
 
-    /// The same from the columns of a map that rows are summed in, whatever is made of them all afterwards. Rows that are gone have
-    /// left the sums as they came, so that their gaps do not matter.
+    /// The same from the columns of a map that rows are summed in, whatever is made of them all
+    /// afterwards. Rows that are gone have left the sums as they came, so that their gaps do not
+    /// matter.
     pub(super) fn rescaling_from(
         &self,
         reference: &FeatureMap,
@@ -218,7 +222,8 @@ impl Encoder {
         }
     }
 
-    /// Words whose weights change. Where texts are divided by their norm afterwards, all of their features change differently.
+    /// Words whose weights change. Where texts are divided by their norm afterwards, all of their
+    /// features change differently.
     fn rescale_words(
         &self,
         width: usize,
@@ -249,7 +254,8 @@ impl Encoder {
 /// What fills the gaps of a column without gaps.
 const UNUSED_FILL: f64 = 0.0;
 
-/// A power of two about as large as the scale, and the shift as a multiple of it. The scale 1 says that a column has no spread.
+/// A power of two about as large as the scale, and the shift as a multiple of it. The scale 1 says
+/// that a column has no spread.
 fn coarse_scale((shift, scale): (f64, f64)) -> (f64, f64) {
     if scale == 1.0 {
         return (shift, scale);

@@ -1,4 +1,5 @@
-//! One column of a table, and what is kept of it: a number, levels, or words with or without a vocabulary.
+//! One column of a table, and what is kept of it: a number, levels, or words with or without a
+//! vocabulary.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,8 @@ pub struct EncodingGaps {
     pub unknown_words: u64,
 }
 
-/// The level of a missing cell in a one-hot column. A cell that holds this very text counts as missing too.
+/// The level of a missing cell in a one-hot column. A cell that holds this very text counts as
+/// missing too.
 pub(crate) const MISSING: &str = "(missing)";
 
 /// A column of the table that became features.
@@ -29,11 +31,13 @@ pub struct FeatureColumn {
     pub(crate) kind: FeatureKind,
 }
 
-/// What a column is, and what is kept of its rows. Columns without names of their own have raw places from `base` on.
+/// What a column is, and what is kept of its rows. Columns without names of their own have raw
+/// places from `base` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FeatureKind {
-    /// The number at `base`; where gaps are filled, a 1 at the place after it says that there is none.
+    /// The number at `base`; where gaps are filled, a 1 at the place after it says that there is
+    /// none.
     Number { base: u32, sums: NumberSums },
     /// Levels, whose names have places of their own.
     Levels {
@@ -58,7 +62,8 @@ pub(crate) enum FeatureKind {
     },
 }
 
-/// The number in a cell, if it is one: a number of the file, or text that reads as one once trimmed.
+/// The number in a cell, if it is one: a number of the file, or text that reads as one once
+/// trimmed.
 pub(crate) fn number(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Missing => None,
@@ -67,7 +72,8 @@ pub(crate) fn number(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// The text in a cell, if it holds anything. Numbers of the file are written in their shortest form.
+/// The text in a cell, if it holds anything. Numbers of the file are written in their shortest
+/// form.
 pub(crate) fn text(cell: &Cell) -> Option<Cow<'_, str>> {
     match cell {
         Cell::Missing => None,
@@ -115,7 +121,8 @@ impl FeatureColumn {
         )
     }
 
-    /// Its first raw place and how many it has; None for a column whose names have places of their own.
+    /// Its first raw place and how many it has; None for a column whose names have places of their
+    /// own.
     pub(crate) fn run(&self, gaps: bool) -> Option<(u32, u32)> {
         match &self.kind {
             FeatureKind::Number { base, .. } => Some((*base, 1 + u32::from(gaps))),

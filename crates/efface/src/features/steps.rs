@@ -1,5 +1,6 @@
-//! What is done to columns before a model sees them, as a user asks for it. Nothing here is learned from rows: what follows
-//! from rows is kept as counts and sums beside it, so that it can be worked out again when rows come and go.
+//! What is done to columns before a model sees them, as a user asks for it. Nothing here is learned
+//! from rows: what follows from rows is kept as counts and sums beside it, so that it can be worked
+//! out again when rows come and go.
 
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +116,8 @@ pub enum RowShare {
 }
 
 impl RowShare {
-    /// Reads a whole number as rows and a fraction as a share, as scikit-learn does with `min_df` and `max_df`.
+    /// Reads a whole number as rows and a fraction as a share, as scikit-learn does with `min_df`
+    /// and `max_df`.
     pub fn parse(text: &str) -> Result<Self, FeatureError> {
         if let Ok(rows) = text.parse::<u64>() {
             return Ok(Self::Rows(rows));
@@ -182,15 +184,17 @@ pub enum FeatureExpansion {
     /// They stay as they are.
     #[default]
     None,
-    /// Every product of up to `degree` of them, as scikit-learn's `PolynomialFeatures(include_bias=False)`.
+    /// Every product of up to `degree` of them, as scikit-learn's
+    /// `PolynomialFeatures(include_bias=False)`.
     Polynomial {
         /// 2 to 4.
         degree: u32,
         /// Whether products of different features alone are made, without squares.
         interactions: bool,
     },
-    /// √(2/D)·cos(w·x + b) for D random w and b, whose products approximate the kernel exp(−‖x − y‖²/(2·scale²)), as
-    /// scikit-learn's `RBFSampler` (Rahimi and Recht 2007). The seed and the names of the features fix w and b.
+    /// √(2/D)·cos(w·x + b) for D random w and b, whose products approximate the kernel exp(−‖x −
+    /// y‖²/(2·scale²)), as scikit-learn's `RBFSampler` (Rahimi and Recht 2007). The seed and the
+    /// names of the features fix w and b.
     Fourier {
         /// The number D of new features.
         features: usize,
@@ -203,7 +207,8 @@ pub enum FeatureExpansion {
     Components {
         /// How many.
         count: usize,
-        /// Whether the mean of the rows is their origin, as in scikit-learn's `PCA`, or 0, as in its `TruncatedSVD`.
+        /// Whether the mean of the rows is their origin, as in scikit-learn's `PCA`, or 0, as in
+        /// its `TruncatedSVD`.
         centred: bool,
     },
 }

@@ -1,4 +1,5 @@
-//! Common English words. They are those that scikit-learn leaves out, so that both count the same words.
+//! Common English words. They are those that scikit-learn leaves out, so that both count the same
+//! words.
 
 /// The words, with blanks between them.
 pub(super) const ENGLISH: &str = "\

@@ -1,8 +1,10 @@
-//! A table of synonyms, as a user supplies it: lines of `lemma`, `pos`, `sense`, `tagged`, `synonyms` with tabs between,
-//! the synonyms with commas. Sense 1 is the commonest; `tagged` is 1 where the sense was seen in real text.
+//! A table of synonyms, as a user supplies it: lines of `lemma`, `pos`, `sense`, `tagged`,
+//! `synonyms` with tabs between, the synonyms with commas. Sense 1 is the commonest; `tagged` is 1
+//! where the sense was seen in real text.
 //!
-//! Of a word's lines, those that were seen in real text count; of a word without one, its commonest sense. Reading keeps one
-//! line and the words in memory, and refuses what is longer than any table of a language.
+//! Of a word's lines, those that were seen in real text count; of a word without one, its commonest
+//! sense. Reading keeps one line and the words in memory, and refuses what is longer than any table
+//! of a language.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -11,7 +13,8 @@ use super::FeatureError;
 
 /// The longest line that is read: a longer one belongs to no table of synonyms.
 const LONGEST_LINE: u64 = 64 << 10;
-/// The most words of a table: more than any language has, so that a wrong file does not fill the memory.
+/// The most words of a table: more than any language has, so that a wrong file does not fill the
+/// memory.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A table of a few hundred common words, for callers that have none of their own.
@@ -76,7 +79,8 @@ impl Synonyms {
                 rank,
                 synonyms: Vec::new(),
             });
-            // All lines that were seen in real text are of one rank; the others have that of their sense.
+            // All lines that were seen in real text are of one rank; the others have that of their
+            // sense.
             if rank < entry.rank {
                 *entry = SynonymEntry {
                     rank,
@@ -98,7 +102,8 @@ impl Synonyms {
         })
     }
 
-    /// The table that comes with the library: everyday words, each with a few that may stand for it.
+    /// The table that comes with the library: everyday words, each with a few that may stand for
+    /// it.
     pub fn built_in() -> Self {
         let mut words: HashMap<String, Vec<String>> = HashMap::new();
         for group in BUILT_IN

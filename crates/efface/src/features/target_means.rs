@@ -1,6 +1,7 @@
-//! What is kept of the targets behind the levels of columns, so that the mean target of a level can be a feature: (Σy + m·ȳ)/(n + m)
-//! for a level of n rows, where ȳ is the mean of all rows and m says how many rows that mean counts for. This is what
-//! scikit-learn's `TargetEncoder(smooth=m)` gives for new rows. The sums are exact, so that a row takes along what it had added.
+//! What is kept of the targets behind the levels of columns, so that the mean target of a level can
+//! be a feature: (Σy + m·ȳ)/(n + m) for a level of n rows, where ȳ is the mean of all rows and m
+//! says how many rows that mean counts for. This is what scikit-learn's `TargetEncoder(smooth=m)`
+//! gives for new rows. The sums are exact, so that a row takes along what it had added.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ pub struct TargetEncoding {
 /// Sums of targets over all rows, and over those of each level.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct TargetSums {
-    /// Whether targets are −1 and 1 for two classes. Their means are then the share of the second class.
+    /// Whether targets are −1 and 1 for two classes. Their means are then the share of the second
+    /// class.
     two_classes: bool,
     all: Vec<ExactSum>,
     levels: BTreeMap<u32, Vec<ExactSum>>,
@@ -76,7 +78,8 @@ impl TargetSums {
         sums.iter().zip(&self.all).map(mean).collect()
     }
 
-    /// (sum + smoothing·overall)/(rows + smoothing), as a share of the second class where there are two.
+    /// (sum + smoothing·overall)/(rows + smoothing), as a share of the second class where there are
+    /// two.
     fn share(&self, sum: DoubleWord, smoothing: f64, overall: f64, rows: u64) -> f64 {
         let count = rows as f64 + smoothing;
         let mean = if count > 0.0 {
@@ -96,8 +99,8 @@ impl TargetSums {
 mod tests {
     use super::*;
 
-    /// Oracle: scikit-learn 1.9.1, `TargetEncoder(smooth=2.0, target_type="continuous").fit(X, y).transform(X)` on the levels
-    /// a, a, b with the targets 1, 2, 6.
+    /// Oracle: scikit-learn 1.9.1, `TargetEncoder(smooth=2.0, target_type="continuous").fit(X,
+    /// y).transform(X)` on the levels a, a, b with the targets 1, 2, 6.
     #[test]
     fn means_equal_scikit_learn_and_leave_with_their_rows() {
         let mut sums = TargetSums::new(1, false);

@@ -1,12 +1,13 @@
-//! The word tokeniser: text is lower-cased and cut into runs of two or more letters, digits and underscores, which
-//! is scikit-learn's default `token_pattern` `(?u)\b\w\w+\b` after `lowercase=True`.
+//! The word tokeniser: text is lower-cased and cut into runs of two or more letters, digits and
+//! underscores, which is scikit-learn's default `token_pattern` `(?u)\b\w\w+\b` after
+//! `lowercase=True`.
 //!
-//! One difference is deliberate: Rust counts the vowel signs of Hebrew, Arabic, Indic and Thai scripts as
-//! alphabetic, so that words of these scripts stay whole where Python's `\w` cuts them. ASCII text is not copied
-//! unless a word holds a capital.
+//! One difference is deliberate: Rust counts the vowel signs of Hebrew, Arabic, Indic and Thai
+//! scripts as alphabetic, so that words of these scripts stay whole where Python's `\w` cuts them.
+//! ASCII text is not copied unless a word holds a capital.
 
-/// Calls `visit` with each word of the text, in order. Text of other than ASCII characters is lower-cased into one
-/// temporary string first; ASCII text needs none.
+/// Calls `visit` with each word of the text, in order. Text of other than ASCII characters is
+/// lower-cased into one temporary string first; ASCII text needs none.
 pub fn tokens(text: &str, mut visit: impl FnMut(&str)) {
     if text.is_ascii() {
         ascii_tokens(text, &mut visit)
@@ -62,8 +63,9 @@ fn ascii_tokens(text: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// The general path, on text that is lower-cased already: lower-casing can itself make or break words (`İ` becomes
-/// `i` and a combining dot, a final `Σ` becomes `ς`), so that it has to come first.
+/// The general path, on text that is lower-cased already: lower-casing can itself make or break
+/// words (`İ` becomes `i` and a combining dot, a final `Σ` becomes `ς`), so that it has to come
+/// first.
 fn unicode_tokens(text: &str, visit: &mut impl FnMut(&str)) {
     let mut start = 0;
     let mut length = 0;

@@ -1,7 +1,8 @@
 //! Words as columns, and the counting of words over documents.
 //!
-//! The commonest words of documents equal those of scikit-learn's `CountVectorizer(max_features=n)`, except where words tie
-//! for the last places: here the alphabet decides, there it is not defined.
+//! The commonest words of documents equal those of scikit-learn's
+//! `CountVectorizer(max_features=n)`, except where words tie for the last places: here the alphabet
+//! decides, there it is not defined.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeatureError, TextAnalyzer};
 
-/// The distinct words that a [`VocabularyLearner`] counts unless told otherwise: about half a gigabyte.
+/// The distinct words that a [`VocabularyLearner`] counts unless told otherwise: about half a
+/// gigabyte.
 pub const MAX_DISTINCT_WORDS: usize = 5_000_000;
 
 /// The words that have a column.
@@ -44,8 +46,8 @@ impl TryFrom<Vec<String>> for Vocabulary {
 }
 
 impl Vocabulary {
-    /// A vocabulary from elsewhere, with columns in the order given. A word that is empty, occurs twice or can never
-    /// be found by [`tokens`](super::tokens()) is an error.
+    /// A vocabulary from elsewhere, with columns in the order given. A word that is empty, occurs
+    /// twice or can never be found by [`tokens`](super::tokens()) is an error.
     pub fn supplied<W: Into<String>>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, FeatureError> {
@@ -92,7 +94,8 @@ impl Vocabulary {
         self.index.get(word).copied()
     }
 
-    /// Replaces `out` by the word counts of a text, sorted by column, and returns how many words have no column.
+    /// Replaces `out` by the word counts of a text, sorted by column, and returns how many words
+    /// have no column.
     pub fn counts(&self, text: &str, out: &mut Vec<(u32, f64)>) -> u64 {
         out.clear();
         self.append_counts(&TextAnalyzer::default(), text, 0, out)
@@ -157,8 +160,9 @@ impl Default for VocabularyLearner {
 }
 
 impl VocabularyLearner {
-    /// A learner that holds at most `limit` distinct words. Nothing is pruned on the way, which would make the result
-    /// depend on the order of the documents: one word more is an error that suggests hashing.
+    /// A learner that holds at most `limit` distinct words. Nothing is pruned on the way, which
+    /// would make the result depend on the order of the documents: one word more is an error that
+    /// suggests hashing.
     pub fn with_limit(limit: usize) -> Self {
         Self {
             analyzer: TextAnalyzer::default(),
@@ -247,8 +251,8 @@ impl VocabularyLearner {
             .map(|(word, tally)| (word.into(), tally.documents, tally.total))
     }
 
-    /// Keeps the `n` words with the highest total count, ties broken by the alphabet, as columns in alphabetical
-    /// order (of Unicode code points).
+    /// Keeps the `n` words with the highest total count, ties broken by the alphabet, as columns in
+    /// alphabetical order (of Unicode code points).
     pub fn finish(self, n: usize) -> Result<Vocabulary, FeatureError> {
         let mut words: Vec<(String, u64)> = self
             .into_tallies()

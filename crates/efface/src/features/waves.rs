@@ -1,7 +1,9 @@
-//! Random Fourier features: cosines in random directions, whose products approximate a Gaussian kernel (Rahimi and Recht 2007).
+//! Random Fourier features: cosines in random directions, whose products approximate a Gaussian
+//! kernel (Rahimi and Recht 2007).
 //!
-//! The direction of a feature follows from the seed and from the feature's name. Which other features there are has no say in it,
-//! so that a level or a word which leaves with its last row leaves all others as they were: nothing here has to forget.
+//! The direction of a feature follows from the seed and from the feature's name. Which other
+//! features there are has no say in it, so that a level or a word which leaves with its last row
+//! leaves all others as they were: nothing here has to forget.
 
 use std::borrow::Cow;
 use std::f64::consts::TAU;

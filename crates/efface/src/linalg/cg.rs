@@ -1,9 +1,11 @@
-//! Conjugate gradients on a symmetric positive definite operator, guided by something like its inverse. Returns the iterations done, or the residual it was left with.
+//! Conjugate gradients on a symmetric positive definite operator, guided by something like its
+//! inverse. Returns the iterations done, or the residual it was left with.
 
 use super::{add_scaled, dot};
 use crate::error::{Error, Result};
 
-/// From this tolerance on, the drift of the running residual is nothing beside the residual that is asked for.
+/// From this tolerance on, the drift of the running residual is nothing beside the residual that is
+/// asked for.
 const ROUGH: f64 = 1e-6;
 
 /// When to stop.
@@ -43,7 +45,8 @@ pub(crate) fn conjugate_gradients(
             return Ok(iteration);
         }
         if length <= goal {
-            // The running residual drifts from the true one; believe only the true one, and go on from it if need be.
+            // The running residual drifts from the true one; believe only the true one, and go on
+            // from it if need be.
             apply(x, &mut product);
             for ((r, b), p) in residual.iter_mut().zip(b).zip(&product) {
                 *r = b - p;

@@ -15,8 +15,9 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Factors the lower triangle of `a`. `free[j]` marks a column that no penalty holds: there a pivot that is only
-    /// rounding noise counts as zero. The error is the index of the first pivot that vanishes.
+    /// Factors the lower triangle of `a`. `free[j]` marks a column that no penalty holds: there a
+    /// pivot that is only rounding noise counts as zero. The error is the index of the first pivot
+    /// that vanishes.
     pub(crate) fn factor(
         a: &Mat<f64>,
         free: impl Fn(usize) -> bool,
@@ -95,7 +96,8 @@ impl Cholesky {
         Self { lower }
     }
 
-    /// The factor whose lower triangle this is; None where it cannot be one of a positive definite matrix.
+    /// The factor whose lower triangle this is; None where it cannot be one of a positive definite
+    /// matrix.
     pub(crate) fn from_lower(lower: Mat<f64>) -> Option<Self> {
         let n = lower.nrows();
         let sound = (0..n).all(|j| {
@@ -109,7 +111,8 @@ impl Cholesky {
         &self.lower
     }
 
-    /// Makes column and row `j` those of a variable that A joins to no other, `diagonal` being its entry of A.
+    /// Makes column and row `j` those of a variable that A joins to no other, `diagonal` being its
+    /// entry of A.
     pub(crate) fn set_apart(&mut self, j: usize, diagonal: f64) {
         for k in 0..j {
             self.lower[(j, k)] = 0.0;
@@ -171,7 +174,8 @@ impl Cholesky {
         );
     }
 
-    /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to A⁻¹M, and symmetric.
+    /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to
+    /// A⁻¹M, and symmetric.
     pub(crate) fn sandwich(&self, rhs: &mut Mat<f64>, apply: impl FnOnce(&mut Mat<f64>), par: Par) {
         use faer::linalg::triangular_solve::{
             solve_lower_triangular_in_place, solve_upper_triangular_in_place,
@@ -181,7 +185,8 @@ impl Cholesky {
         solve_lower_triangular_in_place(self.lower.as_ref(), rhs.as_mut(), par);
     }
 
-    /// The factor of `A + Σ signs_j w_j w_jᵀ`, w_j the columns of `w`; None when that is not positive definite.
+    /// The factor of `A + Σ signs_j w_j w_jᵀ`, w_j the columns of `w`; None when that is not
+    /// positive definite.
     pub(crate) fn changed(mut self, w: MatRef<'_, f64>, signs: &[f64]) -> Option<Self> {
         let mut w = w.to_owned();
         let mut alpha = faer::diag::Diag::<f64>::zeros(signs.len());

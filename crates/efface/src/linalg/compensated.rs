@@ -1,9 +1,10 @@
 //! Arithmetic that keeps what ordinary addition and multiplication throw away.
 //!
-//! A number is carried as an unevaluated sum `high + low` of two doubles, about 106 bits. An inner product made this way is
-//! as good as if it had been computed in twice the precision and then rounded: its error is u|aᵀb| + (du)²·|a|ᵀ|b|, where the
-//! ordinary one has du·|a|ᵀ|b| (Ogita, Rump and Oishi 2005). This is what makes a measured gradient worth believing: near
-//! the minimum it is a difference of large numbers.
+//! A number is carried as an unevaluated sum `high + low` of two doubles, about 106 bits. An inner
+//! product made this way is as good as if it had been computed in twice the precision and then
+//! rounded: its error is u|aᵀb| + (du)²·|a|ᵀ|b|, where the ordinary one has du·|a|ᵀ|b| (Ogita, Rump
+//! and Oishi 2005). This is what makes a measured gradient worth believing: near the minimum it is
+//! a difference of large numbers.
 
 use faer::{Mat, Par};
 
@@ -68,7 +69,8 @@ impl DoubleWord {
     }
 }
 
-/// Partial sums side by side, as many whatever the processor, so that every machine adds in the same order.
+/// Partial sums side by side, as many whatever the processor, so that every machine adds in the
+/// same order.
 const LANES: usize = 16;
 
 /// Σ a_j (b_j + c_j) in two words; `c` may be empty.
@@ -94,8 +96,8 @@ pub(crate) fn long_dot(a: &[f64], b: &[f64], c: &[f64]) -> DoubleWord {
     }
 }
 
-/// The sums of products in every lane, in two words. Written in the processor's own registers: left to itself, the compiler
-/// takes one number at a time, which takes four times as long.
+/// The sums of products in every lane, in two words. Written in the processor's own registers: left
+/// to itself, the compiler takes one number at a time, which takes four times as long.
 struct LaneProducts<'a> {
     a: &'a [f64],
     b: &'a [f64],
@@ -155,8 +157,8 @@ impl LaneProducts<'_> {
     }
 }
 
-/// `high + low += scale · a`, entry by entry. The second word stays below the last digit of the first, so that a sum of n
-/// terms is off by at most 3n·u² of their sizes, and not by its square.
+/// `high + low += scale · a`, entry by entry. The second word stays below the last digit of the
+/// first, so that a sum of n terms is off by at most 3n·u² of their sizes, and not by its square.
 pub(crate) fn long_add_scaled(high: &mut [f64], low: &mut [f64], scale: DoubleWord, a: &[f64]) {
     widest(
         #[inline(always)]

@@ -1,5 +1,5 @@
-//! e^x of many numbers at once, for the probabilities of many classes: one at a time, exponentials would take as long as the
-//! products around them.
+//! e^x of many numbers at once, for the probabilities of many classes: one at a time, exponentials
+//! would take as long as the products around them.
 
 use super::widest;
 
@@ -29,8 +29,8 @@ const INVERSE_FACTORIALS: [f64; 12] = [
     0.5,
 ];
 
-/// e^x for x from −700 to 0, to less than two units of the last digit: 2ⁿ·e^r with |r| ≤ ½ ln 2, and e^r by its series, whose
-/// fourteenth term is below 1e-17.
+/// e^x for x from −700 to 0, to less than two units of the last digit: 2ⁿ·e^r with |r| ≤ ½ ln 2,
+/// and e^r by its series, whose fourteenth term is below 1e-17.
 #[inline(always)]
 fn exponential(x: f64) -> f64 {
     let shifted = x * std::f64::consts::LOG2_E + ROUNDING;
@@ -48,7 +48,8 @@ fn exponential(x: f64) -> f64 {
     (1.0 + (r + r * r * series)) * f64::from_bits(exponent)
 }
 
-/// e^x for x up to 0 in single precision, to a few units of the last digit; what is below the least normal number becomes that one.
+/// e^x for x up to 0 in single precision, to a few units of the last digit; what is below the least
+/// normal number becomes that one.
 #[inline(always)]
 pub(crate) fn single_exponential(x: f32) -> f32 {
     const ROUNDING: f32 = 12_582_912.0;

@@ -1,14 +1,15 @@
-//! Products of many rows with a few vectors. A matrix product keeps a register of scores for every row, most of which stays empty where
-//! there are few of them; here registers run along the rows, two rows at a time, and each number of a row is read once for all
-//! vectors.
+//! Products of many rows with a few vectors. A matrix product keeps a register of scores for every
+//! row, most of which stays empty where there are few of them; here registers run along the rows,
+//! two rows at a time, and each number of a row is read once for all vectors.
 
 use faer::Mat;
 
 /// So many vectors at a time: their sums for two rows fill the registers.
 const MOST_VECTORS: usize = 6;
 
-/// The products of each row with the columns of `vectors` become the first entries of a column of `scores`. Entries of `vectors`
-/// before the last ones, of which a row has as many, are the rows' constants and count once.
+/// The products of each row with the columns of `vectors` become the first entries of a column of
+/// `scores`. Entries of `vectors` before the last ones, of which a row has as many, are the rows'
+/// constants and count once.
 pub(crate) fn few_scores(rows: &[&[f64]], vectors: &Mat<f64>, scores: &mut Mat<f64>) {
     for at in (0..vectors.ncols()).step_by(MOST_VECTORS) {
         match vectors.ncols() - at {
@@ -22,8 +23,8 @@ pub(crate) fn few_scores(rows: &[&[f64]], vectors: &Mat<f64>, scores: &mut Mat<f
     }
 }
 
-/// Adds each row, times its shares, to the columns of `sums`, which are as long as those of `vectors` above. The shares are the
-/// first entries of the columns of `shares`.
+/// Adds each row, times its shares, to the columns of `sums`, which are as long as those of
+/// `vectors` above. The shares are the first entries of the columns of `shares`.
 pub(crate) fn add_few_shares(rows: &[&[f64]], shares: &Mat<f64>, sums: &mut Mat<f64>) {
     pulp::Arch::new().dispatch(ShareLoop { rows, shares, sums });
 }

@@ -1,7 +1,8 @@
 //! A Cholesky factor made some columns at a time, for who has other work to do in between.
 //!
-//! The next columns of L follow from those of A and from the columns of L to the left of them: one matrix product, a small
-//! factorisation and a triangular solve. All columns together cost what a factorisation in one piece does.
+//! The next columns of L follow from those of A and from the columns of L to the left of them: one
+//! matrix product, a small factorisation and a triangular solve. All columns together cost what a
+//! factorisation in one piece does.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
@@ -29,8 +30,8 @@ impl GrowingCholesky {
         self.lower.ncols()
     }
 
-    /// Takes the next columns of A from the diagonal down: the first line of `columns` is that of the first of them. The error
-    /// is the index of the first pivot that vanishes.
+    /// Takes the next columns of A from the diagonal down: the first line of `columns` is that of
+    /// the first of them. The error is the index of the first pivot that vanishes.
     pub(crate) fn extend(&mut self, columns: MatRef<'_, f64>, par: Par) -> Result<(), usize> {
         let at = self.done();
         let own = columns.ncols();
@@ -64,7 +65,8 @@ impl GrowingCholesky {
         Ok(())
     }
 
-    /// The factor of `a`, all of whose columns were taken; `free` and the error are those of [`Cholesky::factor`].
+    /// The factor of `a`, all of whose columns were taken; `free` and the error are those of
+    /// [`Cholesky::factor`].
     pub(crate) fn finish(
         self,
         a: &Mat<f64>,

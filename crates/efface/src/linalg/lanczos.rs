@@ -1,9 +1,10 @@
 //! An upper bound on ‖A⁻¹‖, that is, on 1/μ with μ the least eigenvalue of A.
 //!
-//! A few Lanczos steps on A⁻¹ from a random start give a value θ ≤ ‖A⁻¹‖. By Kuczyński and Woźniakowski (SIAM J. Matrix
-//! Anal. Appl. 13, 1992, theorem 4.1), the chance over the start that θ < (1 − ε)‖A⁻¹‖ after m steps on width p is at
-//! most 1.648·√p·exp(−√ε·(2m − 1)). With m = 12 and ε = 3/4 this is below 4e-7 for p = 10,000, so 4θ is a bound
-//! that one in two million models would see fail, and then only by being too small by the fraction missed.
+//! A few Lanczos steps on A⁻¹ from a random start give a value θ ≤ ‖A⁻¹‖. By Kuczyński and
+//! Woźniakowski (SIAM J. Matrix Anal. Appl. 13, 1992, theorem 4.1), the chance over the start that
+//! θ < (1 − ε)‖A⁻¹‖ after m steps on width p is at most 1.648·√p·exp(−√ε·(2m − 1)). With m = 12 and
+//! ε = 3/4 this is below 4e-7 for p = 10,000, so 4θ is a bound that one in two million models would
+//! see fail, and then only by being too small by the fraction missed.
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -13,7 +14,8 @@ use super::{column, column_mut, dot};
 /// Steps, and by how much what they find may be too small.
 const INVERSE_NORM: (usize, f64) = (12, 4.0);
 
-/// At least the norm of any positive semidefinite operator, and at most a third above it. It takes twice the steps of
+/// At least the norm of any positive semidefinite operator, and at most a third above it. It takes
+/// twice the steps of
 /// [`NormSearch::of_inverse`]: with m = 24 and ε = 1/4 the chance of failing is below 1e-8 for p = 10,000.
 pub(crate) fn operator_norm(
     width: usize,
@@ -26,8 +28,8 @@ pub(crate) fn operator_norm(
     search.bound()
 }
 
-/// The same, and at most a sixteenth above it, by twice as many steps again: with m = 48 and ε = 1/17 the chance of failing is below
-/// 2e-8 for p = 10,000.
+/// The same, and at most a sixteenth above it, by twice as many steps again: with m = 48 and ε =
+/// 1/17 the chance of failing is below 2e-8 for p = 10,000.
 pub(crate) fn close_operator_norm(
     width: usize,
     apart: &[usize],
@@ -67,8 +69,8 @@ impl NormSearch {
         }
     }
 
-    /// A search for at least ‖A⁻¹‖ with the probability stated above, the operator being A⁻¹. Columns `apart` are coupled to no
-    /// other and are left out.
+    /// A search for at least ‖A⁻¹‖ with the probability stated above, the operator being A⁻¹.
+    /// Columns `apart` are coupled to no other and are left out.
     pub(crate) fn of_inverse(width: usize, apart: Vec<usize>, seed: u64) -> Self {
         Self::new(width, apart, seed, INVERSE_NORM)
     }

@@ -1,5 +1,6 @@
-//! Sums over rows of products of two features, where rows lie side by side: a register holds one feature of several rows. A product of
-//! matrices as small as those of one class keeps half of the processor idle.
+//! Sums over rows of products of two features, where rows lie side by side: a register holds one
+//! feature of several rows. A product of matrices as small as those of one class keeps half of the
+//! processor idle.
 
 /// Sums that are made at a time: so many features by so many others fill the registers.
 const TALL: usize = 4;

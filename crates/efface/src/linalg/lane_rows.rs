@@ -1,6 +1,7 @@
-//! Rows in single precision, side by side: a register holds one feature of many rows. Products with a handful of vectors or with hundreds
-//! fill the registers alike, what is done with the scores of a row is done with those of many at once, and sums over rows are short, so
-//! that they round little.
+//! Rows in single precision, side by side: a register holds one feature of many rows. Products with
+//! a handful of vectors or with hundreds fill the registers alike, what is done with the scores of
+//! a row is done with those of many at once, and sums over rows are short, so that they round
+//! little.
 
 /// Rows of a block: four registers of the widest kind.
 pub(crate) const BLOCK_ROWS: usize = 64;
@@ -15,10 +16,12 @@ const RUN: usize = 64;
 const VECTORS: usize = 5;
 const FEATURES: usize = 4;
 
-/// Blocks that are multiplied and then added up take so many bytes at most: they are to stay in the cache meanwhile.
+/// Blocks that are multiplied and then added up take so many bytes at most: they are to stay in the
+/// cache meanwhile.
 const CHUNK_BYTES: usize = 1 << 19;
 
-/// Rows, one block of them after another; in a block one feature after another, each with the numbers of all rows of the block.
+/// Rows, one block of them after another; in a block one feature after another, each with the
+/// numbers of all rows of the block.
 #[derive(Debug, Clone)]
 pub(crate) struct LaneRows {
     width: usize,
@@ -123,8 +126,9 @@ impl LaneRows {
         });
     }
 
-    /// The sum over the rows of some blocks of every row times its shares, which `share` makes of its scores: it is given the number of
-    /// the block, and for every vector the scores of all its rows, to be replaced. A line per feature.
+    /// The sum over the rows of some blocks of every row times its shares, which `share` makes of
+    /// its scores: it is given the number of the block, and for every vector the scores of all its
+    /// rows, to be replaced. A line per feature.
     pub(crate) fn share_sum(
         &self,
         blocks: std::ops::Range<usize>,

@@ -1,8 +1,9 @@
-//! What faer lacks, and thin names over what it has: a Cholesky factor that can be updated, conjugate gradients on an
-//! operator, a lower bound for the least eigenvalue, and small dense helpers.
+//! What faer lacks, and thin names over what it has: a Cholesky factor that can be updated,
+//! conjugate gradients on an operator, a lower bound for the least eigenvalue, and small dense
+//! helpers.
 //!
-//! A set of k rows of width p is kept as a p×k matrix, one column per row: columns are contiguous in faer, so each row
-//! is too, and a solve against k rows is one solve with k right-hand sides.
+//! A set of k rows of width p is kept as a p×k matrix, one column per row: columns are contiguous
+//! in faer, so each row is too, and a solve against k rows is one solve with k right-hand sides.
 
 mod cg;
 mod cholesky;
@@ -37,14 +38,16 @@ pub(crate) use single::SingleSymmetric;
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
-/// Runs a loop with the widest instructions that the processor has. The closure is to be marked `#[inline(always)]`.
+/// Runs a loop with the widest instructions that the processor has. The closure is to be marked
+/// `#[inline(always)]`.
 #[inline(always)]
 pub(crate) fn widest<R>(work: impl FnMut() -> R) -> R {
     pulp::Arch::new().dispatch(WideLoop(work))
 }
 
-/// A loop to be compiled once per instruction set. pulp takes bare closures too, but calls them through a shim that the
-/// compiler may leave as a function of its own, compiled for the oldest processor.
+/// A loop to be compiled once per instruction set. pulp takes bare closures too, but calls them
+/// through a shim that the compiler may leave as a function of its own, compiled for the oldest
+/// processor.
 struct WideLoop<F>(F);
 
 impl<R, F: FnMut() -> R> pulp::WithSimd for WideLoop<F> {
@@ -59,8 +62,9 @@ impl<R, F: FnMut() -> R> pulp::WithSimd for WideLoop<F> {
 /// Unit roundoff of f64.
 pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 
-/// The next sixteenth of a power of two, upwards. What the largest sums were is kept for the bounds and outlives the rows that made them so:
-/// to more digits, it would tell the squares of a row that left to whoever has the others.
+/// The next sixteenth of a power of two, upwards. What the largest sums were is kept for the bounds
+/// and outlives the rows that made them so: to more digits, it would tell the squares of a row that
+/// left to whoever has the others.
 pub(crate) fn coarse(size: f64) -> f64 {
     let step = (16.0 * size.log2()).ceil() / 16.0;
     let rounded = step.exp2() * (1.0 + 4.0 * UNIT);
@@ -71,7 +75,8 @@ pub(crate) fn coarse(size: f64) -> f64 {
     }
 }
 
-/// Threads of a product, at most. faer makes a task for each thread that it is allowed, however small the product.
+/// Threads of a product, at most. faer makes a task for each thread that it is allowed, however
+/// small the product.
 const MOST_THREADS: usize = 1024;
 
 /// `threads` as faer wants it.
@@ -95,7 +100,8 @@ pub(crate) fn multiply(
     matmul(out, accum, a, b, alpha, par);
 }
 
-/// The lower triangle of `out += alpha · a · b`, for a product known to be symmetric: half the work.
+/// The lower triangle of `out += alpha · a · b`, for a product known to be symmetric: half the
+/// work.
 pub(crate) fn multiply_lower(
     out: MatMut<'_, f64>,
     accum: Accum,
@@ -118,7 +124,8 @@ pub(crate) fn multiply_lower(
     );
 }
 
-/// Eigenvalues, ascending, and eigenvectors, one column each, of the symmetric matrix whose lower triangle is given.
+/// Eigenvalues, ascending, and eigenvectors, one column each, of the symmetric matrix whose lower
+/// triangle is given.
 pub(crate) fn symmetric_eigen(a: MatRef<'_, f64>, par: Par) -> Option<(Vec<f64>, Mat<f64>)> {
     use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
     let n = a.nrows();
@@ -140,7 +147,8 @@ pub(crate) fn symmetric_eigen(a: MatRef<'_, f64>, par: Par) -> Option<(Vec<f64>,
     Some((values.column_vector().iter().copied().collect(), vectors))
 }
 
-/// Copies the lower triangle onto the upper one, in tiles so that neither side misses the cache all the time.
+/// Copies the lower triangle onto the upper one, in tiles so that neither side misses the cache all
+/// the time.
 pub(crate) fn mirror_lower(mut a: MatMut<'_, f64>) {
     const TILE: usize = 32;
     let n = a.nrows();
@@ -177,7 +185,8 @@ pub(crate) fn transposed(a: &Mat<f64>) -> Mat<f64> {
     turned
 }
 
-/// The Euclidean norm of all entries. Values here are scaled to be near 1, so plain squares neither overflow nor vanish.
+/// The Euclidean norm of all entries. Values here are scaled to be near 1, so plain squares neither
+/// overflow nor vanish.
 pub(crate) fn norm(a: &Mat<f64>) -> f64 {
     (0..a.ncols())
         .map(|j| dot(a.col_as_slice(j), a.col_as_slice(j)))
@@ -190,7 +199,8 @@ pub(crate) fn column_norm(a: &Mat<f64>, j: usize) -> f64 {
     dot(a.col_as_slice(j), a.col_as_slice(j)).sqrt()
 }
 
-/// The inner product of two slices, in sixteen lanes whatever the processor, so that every machine adds in the same order.
+/// The inner product of two slices, in sixteen lanes whatever the processor, so that every machine
+/// adds in the same order.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     widest(
         #[inline(always)]
@@ -245,8 +255,9 @@ pub(crate) fn add_scaled(out: &mut [f64], scale: f64, a: &[f64]) {
     )
 }
 
-/// Reads one number of every page of some slices. Rows asked for at random are in no cache. These reads do not depend on
-/// each other, so the processor waits for all of them at once; copying the rows afterwards does not wait again for each page.
+/// Reads one number of every page of some slices. Rows asked for at random are in no cache. These
+/// reads do not depend on each other, so the processor waits for all of them at once; copying the
+/// rows afterwards does not wait again for each page.
 pub(crate) fn warm<'a, T: Copy + Into<f64> + 'a>(slices: impl Iterator<Item = &'a [T]>) {
     const PAGE: usize = 4096;
     let mut sum = 0.0;

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use faer::{Mat, MatMut, MatRef, Par};
 
-/// Does every piece of work once. Each thread takes the next piece that none has, so that pieces may differ in size; large ones are to
-/// come first.
+/// Does every piece of work once. Each thread takes the next piece that none has, so that pieces
+/// may differ in size; large ones are to come first.
 pub(crate) fn share_work<W: Send>(pieces: Vec<W>, par: Par, work: impl Fn(W) + Sync) {
     let threads = par.degree().clamp(1, pieces.len().max(1));
     if threads == 1 {

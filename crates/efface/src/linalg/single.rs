@@ -1,5 +1,6 @@
-//! A symmetric matrix in single precision, for solves by a kept inverse: a quarter of what two triangles in double precision
-//! take, read once a product. Products are summed in double precision, so that rounding the entries is all that is lost.
+//! A symmetric matrix in single precision, for solves by a kept inverse: a quarter of what two
+//! triangles in double precision take, read once a product. Products are summed in double
+//! precision, so that rounding the entries is all that is lost.
 
 use faer::{Accum, Mat, MatRef, Par};
 
@@ -26,8 +27,8 @@ pub(crate) struct SingleSymmetric {
     pub(crate) rounded: f64,
 }
 
-/// Adds every column times its scale to `out`, and returns their inner products with `along`. Several columns at a time: main memory answers
-/// more than one question at once.
+/// Adds every column times its scale to `out`, and returns their inner products with `along`.
+/// Several columns at a time: main memory answers more than one question at once.
 #[inline(always)]
 fn add_and_dot<const N: usize>(
     columns: [&[f32]; N],
@@ -116,7 +117,8 @@ impl SingleSymmetric {
         rounding.finish()
     }
 
-    /// This matrix less `left`·`right`, which is known to be symmetric; rounded anew, as [`of`](Self::of) does.
+    /// This matrix less `left`·`right`, which is known to be symmetric; rounded anew, as
+    /// [`of`](Self::of) does.
     pub(crate) fn less(
         &self,
         left: MatRef<'_, f64>,
@@ -159,7 +161,8 @@ impl SingleSymmetric {
         &self.lower[begin..begin + self.width - j]
     }
 
-    /// `N` columns from `j` on: what stands in their first `N` lines, column by column, and the rest of each.
+    /// `N` columns from `j` on: what stands in their first `N` lines, column by column, and the
+    /// rest of each.
     #[inline(always)]
     fn columns<const N: usize>(&self, j: usize) -> [(&[f32], &[f32]); N] {
         std::array::from_fn(|n| self.column(j + n).split_at(N - n))
@@ -242,8 +245,8 @@ impl SingleSymmetric {
                 own[at + n] += f64::from(*value) * x[j + n + i];
             }
         }
-        // The rest of the block, and then block by block: of each, what these columns add to the lines below, and what their mirror images
-        // add to their own lines in that block's product.
+        // The rest of the block, and then block by block: of each, what these columns add to the
+        // lines below, and what their mirror images add to their own lines in that block's product.
         let mut rest = columns.map(|(_, rest)| rest);
         let mut below = at + N;
         for a in b..self.width / length {

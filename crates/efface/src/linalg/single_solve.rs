@@ -1,5 +1,5 @@
-//! Triangular solves for one vector, which take as long as reading the factor does: columns are taken eight at a time, so that the
-//! vector is read and written once for all of them.
+//! Triangular solves for one vector, which take as long as reading the factor does: columns are
+//! taken eight at a time, so that the vector is read and written once for all of them.
 
 use faer::Mat;
 use pulp::Simd;

@@ -1,8 +1,9 @@
-//! Certified removal (Guo et al. 2020). The model was trained with noise in its objective; a Newton step takes the rows out,
-//! and what the step leaves of the gradient is bounded by the data-dependent bound, added up over requests and held against
-//! the budget that the noise can hide at (ε, δ). When one step would pass the budget, the gradient is measured and a second
-//! step taken, which is what a model with as many parameters as rows needs; when that does not help either, the model is
-//! trained anew with fresh noise, and the certificate says so.
+//! Certified removal (Guo et al. 2020). The model was trained with noise in its objective; a Newton
+//! step takes the rows out, and what the step leaves of the gradient is bounded by the
+//! data-dependent bound, added up over requests and held against the budget that the noise can hide
+//! at (ε, δ). When one step would pass the budget, the gradient is measured and a second step
+//! taken, which is what a model with as many parameters as rows needs; when that does not help
+//! either, the model is trained anew with fresh noise, and the certificate says so.
 
 use crate::error::{Error, Result};
 

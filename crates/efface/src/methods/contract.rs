@@ -1,10 +1,12 @@
-//! The checks that every method passes on every model it is listed for. They are a library, not a test, so that a method
-//! written elsewhere can be held to them too: give a [`Case`], get the first broken promise or nothing.
+//! The checks that every method passes on every model it is listed for. They are a library, not a
+//! test, so that a method written elsewhere can be held to them too: give a [`Case`], get the first
+//! broken promise or nothing.
 //!
-//! Checked: an empty request changes nothing; an unknown or repeated id, an id already forgotten, and a request for every
-//! row are errors that name it; the same request gives the same result twice; an exact claim equals retraining; the
-//! reported bound is never exceeded; one batch and the same rows one by one agree; a stored and reloaded model forgets
-//! alike; and learning the rows again undoes a forget.
+//! Checked: an empty request changes nothing; an unknown or repeated id, an id already forgotten,
+//! and a request for every row are errors that name it; the same request gives the same result
+//! twice; an exact claim equals retraining; the reported bound is never exceeded; one batch and the
+//! same rows one by one agree; a stored and reloaded model forgets alike; and learning the rows
+//! again undoes a forget.
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -27,7 +29,8 @@ pub struct Case<'a, M> {
     pub reload: &'a dyn Fn(&M, &dyn RowStore) -> Result<M>,
     /// How near to retraining, relative to the parameters' norm, counts as equal.
     pub tolerance: f64,
-    /// How far two models of different rows can lie apart by the noise of each alone; 0 for models without noise.
+    /// How far two models of different rows can lie apart by the noise of each alone; 0 for models
+    /// without noise.
     pub noise: f64,
 }
 

@@ -1,11 +1,13 @@
-//! The settings of the methods that train a whole network further. The numerics core has no networks: how they work, what they
-//! cost and when they fail stands beside their implementation, in the crate of networks.
+//! The settings of the methods that train a whole network further. The numerics core has no
+//! networks: how they work, what they cost and when they fail stands beside their implementation,
+//! in the crate of networks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The cross-entropy of rows to forget, in nats, at which a method stops by default: they have a probability of e⁻²⁰ by then.
+/// The cross-entropy of rows to forget, in nats, at which a method stops by default: they have a
+/// probability of e⁻²⁰ by then.
 const LOSS_CAP: f64 = 20.0;
 
 /// The settings of `fine_tune`: the network is trained on, on the retained rows alone.
@@ -35,7 +37,8 @@ impl FineTune {
     }
 }
 
-/// The settings of `neggrad_plus`: descent on the loss of the retained rows, ascent on that of the rows to forget.
+/// The settings of `neggrad_plus`: descent on the loss of the retained rows, ascent on that of the
+/// rows to forget.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NegGradPlus {
@@ -46,7 +49,8 @@ pub struct NegGradPlus {
     /// The rate of AdamW, above 0 and at most 1; None takes a quarter of the fit's at its highest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
-    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above 0, 20 by default.
+    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above
+    /// 0, 20 by default.
     pub loss_cap: f64,
 }
 
@@ -72,8 +76,8 @@ impl NegGradPlus {
     }
 }
 
-/// The settings of `scrub`: the network is driven away from its old answers on the rows to forget, and held near them on
-/// the retained rows.
+/// The settings of `scrub`: the network is driven away from its old answers on the rows to forget,
+/// and held near them on the retained rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scrub {
@@ -88,7 +92,8 @@ pub struct Scrub {
     /// The rate of AdamW, above 0 and at most 1; None takes a quarter of the fit's at its highest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
-    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above 0, 20 by default.
+    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above
+    /// 0, 20 by default.
     pub loss_cap: f64,
 }
 

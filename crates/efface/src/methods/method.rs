@@ -1,5 +1,5 @@
-//! A way to forget as one value: which method, and its settings. Requests carry it, commands and files name it, and its JSON is
-//! part of what a request is recognised by.
+//! A way to forget as one value: which method, and its settings. Requests carry it, commands and
+//! files name it, and its JSON is part of what a request is recognised by.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,8 @@ use crate::traits::Forget;
 
 /// A method with its settings. [`table`] says what each works on, promises and costs.
 ///
-/// As text it is a name and what differs from the defaults: `newton`, `newton:steps=3,measure=true`.
+/// As text it is a name and what differs from the defaults: `newton`,
+/// `newton:steps=3,measure=true`.
 ///
 /// ```
 /// use efface::Method;
@@ -39,7 +40,8 @@ pub enum Method {
     /// Train a network further, down on the retained rows and up on those to forget.
     #[serde(rename = "neggrad_plus")]
     NegGradPlus(NegGradPlus),
-    /// Train a network further, near its old answers on the retained rows and away from them on those to forget.
+    /// Train a network further, near its old answers on the retained rows and away from them on
+    /// those to forget.
     Scrub(Scrub),
     /// The closed form of squared loss.
     Exact,
@@ -134,7 +136,8 @@ impl Method {
             .filter(move |entry| entry.method == name)
     }
 
-    /// A method by name, with the settings that are given. A setting that it does not have is refused.
+    /// A method by name, with the settings that are given. A setting that it does not have is
+    /// refused.
     pub fn with_settings(name: &str, settings: &[(&str, String)]) -> Result<Self> {
         let mut method = Self::named(name)?;
         let is_given = |wanted: &str| settings.iter().any(|(name, _)| *name == wanted);
@@ -262,12 +265,14 @@ impl Method {
     }
 }
 
-/// A model that says what does the work of a method on it. Every [`Method`] is a [`Forget`] of such a model.
+/// A model that says what does the work of a method on it. Every [`Method`] is a [`Forget`] of such
+/// a model.
 pub trait TakesMethods: Sized + 'static {
     /// What does the work; None where the method makes no sense for models of this type.
     fn worker(method: &Method) -> Option<Box<dyn Forget<Self> + '_>>;
 
-    /// Sets the weights of columns that no retained row has to 0, where the method left something there.
+    /// Sets the weights of columns that no retained row has to 0, where the method left something
+    /// there.
     fn clear_dead_columns(_outcome: &mut Outcome<Self>) -> Result<()> {
         Err(Error::Unsupported {
             method: "clear_dead_columns",

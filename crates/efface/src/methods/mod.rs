@@ -1,8 +1,10 @@
-//! The ways to forget, one file each, behind the one contract [`Forget`](crate::Forget): what a method does, promises and costs,
-//! and its settings. [`Method`] is any of them, as requests carry it. The work itself stands beside the family that it works on
-//! (`models/ridge/methods`, `models/logistic/methods`, …), so that this room knows no model.
+//! The ways to forget, one file each, behind the one contract [`Forget`](crate::Forget): what a
+//! method does, promises and costs, and its settings. [`Method`] is any of them, as requests carry
+//! it. The work itself stands beside the family that it works on (`models/ridge/methods`,
+//! `models/logistic/methods`, …), so that this room knows no model.
 //!
-//! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the rows to forget.
+//! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the
+//! rows to forget.
 //!
 //! | method | models | claim | cost of forgetting k rows | kept for it | from |
 //! |---|---|---|---|---|---|
@@ -25,10 +27,11 @@
 //! | `dc_kmeans` | k-means, divided | exact | a path of the tree | the tree | Ginart et al. 2019 |
 //! | `auto` | all | that of its choice | that of its choice |  |  |
 //!
-//! As data, the table is [`table`], from which the command's help and every refusal are made; a test keeps the copies in
-//! step. A model too wide for its curvature keeps none: there `exact`, `newton`, `influence` and `projection_residual` use
-//! conjugate gradients over the rows, and `summation` is refused. `auto` picks a ridge model's cheapest exact method,
-//! as many Newton steps as a classifier's tolerance demands, and for the other families the method of their own.
+//! As data, the table is [`table`], from which the command's help and every refusal are made; a
+//! test keeps the copies in step. A model too wide for its curvature keeps none: there `exact`,
+//! `newton`, `influence` and `projection_residual` use conjugate gradients over the rows, and
+//! `summation` is refused. `auto` picks a ridge model's cheapest exact method, as many Newton steps
+//! as a classifier's tolerance demands, and for the other families the method of their own.
 
 mod auto;
 mod certified;

@@ -1,7 +1,8 @@
-//! The methods as data: what each works on, what it promises, what it costs and where it comes from. The help of the
-//! command, the README and every refusal are made from this one table.
+//! The methods as data: what each works on, what it promises, what it costs and where it comes
+//! from. The help of the command, the README and every refusal are made from this one table.
 //!
-//! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the rows to forget.
+//! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the
+//! rows to forget.
 
 use std::fmt::Write;
 

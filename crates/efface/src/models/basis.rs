@@ -1,13 +1,15 @@
 //! The coordinates in which the algebra is done.
 //!
-//! Column 0 is the intercept's column of ones, if there is one. A dense feature x_j enters as (x_j − c_j)/s_j: s_j is
-//! the power of two nearest its spread, so the division is exact and the condition of A no longer depends on the
-//! units of the columns; c_j is zero unless the mean dwarfs the spread (years, longitudes, time stamps), where sums of
-//! raw squares would cancel, and is then the mean rounded to a multiple of s_j. A column so small that the penalty
-//! outweighs all its rows is left small (s_j ≥ √(λ/n)): blown up to the size of the others it would carry a penalty that no
-//! sum can hold beside them. Neither changes the model: the penalty is
-//! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. A model that is fitted on sparse
-//! features does not shift them, because that would fill them, and scales only those that are large.
+//! Column 0 is the intercept's column of ones, if there is one. A dense feature x_j enters as (x_j
+//! − c_j)/s_j: s_j is the power of two nearest its spread, so the division is exact and the
+//! condition of A no longer depends on the units of the columns; c_j is zero unless the mean dwarfs
+//! the spread (years, longitudes, time stamps), where sums of raw squares would cancel, and is then
+//! the mean rounded to a multiple of s_j. A column so small that the penalty outweighs all its rows
+//! is left small (s_j ≥ √(λ/n)): blown up to the size of the others it would carry a penalty that
+//! no sum can hold beside them. Neither changes the model: the penalty is carried over as λ/s_j²,
+//! and the parameters are handed out in the caller's own coordinates. A model that is fitted on
+//! sparse features does not shift them, because that would fill them, and scales only those that
+//! are large.
 
 use faer::Mat;
 
@@ -81,7 +83,8 @@ impl Basis {
         }
     }
 
-    /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a rough one is enough.
+    /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a
+    /// rough one is enough.
     pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool, lambda: f64) -> Self {
         if rows.is_sparse() {
             return Self::choose_sparse(rows, features, intercept);
@@ -89,7 +92,8 @@ impl Basis {
         let step = rows.len().div_ceil(SAMPLE).max(1);
         let sample = || rows.iter().step_by(step);
         let mut count = 0.0;
-        // Moments about the first row: raw second moments would cancel exactly where the shift is needed.
+        // Moments about the first row: raw second moments would cancel exactly where the shift is
+        // needed.
         let mut first: Vec<f64> = Vec::new();
         let mut sum = vec![0.0; features];
         let mut square = vec![0.0; features];
@@ -119,7 +123,8 @@ impl Basis {
                 square[j] += d * d;
             });
         }
-        // Squares of very large and very small numbers are no numbers: those columns are measured by their largest entry.
+        // Squares of very large and very small numbers are no numbers: those columns are measured
+        // by their largest entry.
         let extreme =
             |square: f64, sum: f64| !square.is_finite() || (square < 1e-280 && sum != 0.0);
         let mut largest = vec![0.0f64; features];
@@ -174,7 +179,8 @@ impl Basis {
             row.features.each(|j, x| square[j] += x * x);
         }
         let count = rows.len().max(1) as f64;
-        // Counts and shares stay as they are; only columns in large units, such as incomes, are brought down.
+        // Counts and shares stay as they are; only columns in large units, such as incomes, are
+        // brought down.
         let scale = |square: &f64| match (square / count).sqrt() {
             size if size > LARGE => 1.0 / power_of_two(size),
             _ => 1.0,
@@ -183,8 +189,8 @@ impl Basis {
         Self::transformed(features, intercept, vec![0.0; features], inverse_scale)
     }
 
-    /// As [`choose`](Self::choose), for a model that applies the shift without writing it into rows: sparse columns are
-    /// centred too where they lie far from zero.
+    /// As [`choose`](Self::choose), for a model that applies the shift without writing it into
+    /// rows: sparse columns are centred too where they lie far from zero.
     pub(crate) fn choose_implicit(
         rows: &Rows,
         features: usize,
@@ -230,8 +236,9 @@ impl Basis {
         Self::transformed(features, intercept, origin, inverse_scale)
     }
 
-    /// Coordinates of their own kind for features that all change by a factor and an offset, and how the written entries of
-    /// rows change with them; the constant's comes first. None where the new ones cannot be written.
+    /// Coordinates of their own kind for features that all change by a factor and an offset, and
+    /// how the written entries of rows change with them; the constant's comes first. None where the
+    /// new ones cannot be written.
     pub(crate) fn rescaled(&self, rescale: &[FeatureRescale]) -> Option<(Self, Vec<EntryMove>)> {
         let mut origins = Vec::with_capacity(self.features);
         let mut inverse_scales = Vec::with_capacity(self.features);
@@ -292,8 +299,8 @@ impl Basis {
             .map_or(0.0, |(c, s)| c[feature] * s[feature])
     }
 
-    /// Turns a vector of inner parameters into one of the caller's, or by `transpose` a gradient of the caller's into an
-    /// inner one. The constant comes first.
+    /// Turns a vector of inner parameters into one of the caller's, or by `transpose` a gradient of
+    /// the caller's into an inner one. The constant comes first.
     pub(crate) fn map_vector(&self, vector: &mut [f64], transpose: bool) {
         let Some((c, s)) = &self.transform else {
             return;
@@ -312,13 +319,15 @@ impl Basis {
         }
     }
 
-    /// Whether every feature keeps its origin, so that inner coordinates are the caller's times a factor each.
+    /// Whether every feature keeps its origin, so that inner coordinates are the caller's times a
+    /// factor each.
     pub(crate) fn is_unshifted(&self) -> bool {
         !self.shifted
     }
 
-    /// Multiplies one inner vector by 1/s_j, in place: from parameters to what a caller's row is multiplied with, or from
-    /// a sum of callers' rows to a sum of inner ones. Right only where features keep their origin.
+    /// Multiplies one inner vector by 1/s_j, in place: from parameters to what a caller's row is
+    /// multiplied with, or from a sum of callers' rows to a sum of inner ones. Right only where
+    /// features keep their origin.
     pub(crate) fn rescale(&self, vector: &mut [f64]) {
         if let Some((_, s)) = &self.transform {
             let first = self.intercept as usize;
@@ -360,7 +369,8 @@ impl Basis {
                 },
             ),
             (Some((c, s)), row) => {
-                // A sparse row may join a model whose dense features were shifted: its zeros are then shifted too.
+                // A sparse row may join a model whose dense features were shifted: its zeros are
+                // then shifted too.
                 out.iter_mut()
                     .zip(c.iter().zip(s))
                     .for_each(|(o, (c, s))| *o = -c * s * root_weight);
@@ -369,7 +379,8 @@ impl Basis {
         }
     }
 
-    /// As [`write`](Self::write) without a weight, in two words: what a shift rounds away is in `low`.
+    /// As [`write`](Self::write) without a weight, in two words: what a shift rounds away is in
+    /// `low`.
     pub(crate) fn write_long(&self, row: RowRef<'_>, high: &mut [f64], low: &mut [f64]) {
         low.fill(0.0);
         self.write(row, 1.0, high);
@@ -480,8 +491,8 @@ impl Basis {
         square.sqrt()
     }
 
-    /// The most that rounding every inner parameter to f64 can move the caller's, in units of rounding: far-off origins
-    /// make a large intercept out of small parameters.
+    /// The most that rounding every inner parameter to f64 can move the caller's, in units of
+    /// rounding: far-off origins make a large intercept out of small parameters.
     pub(crate) fn stored_size(&self, theta: &Mat<f64>) -> f64 {
         let Some((c, s)) = &self.transform else {
             return crate::linalg::norm(theta);

@@ -1,25 +1,29 @@
 //! Many rows of weight 1 added to long sums at once, in fewer operations than row by row.
 //!
-//! With σ a power of two so far above a column's largest number x that all numbers of a block fit between, (σ + x) − σ is x
-//! rounded to a grid on which a block of such parts adds up without an error; what is left of x is small, its sum keeps a
-//! word of its own, and what that word cannot hold is measured. Only the two words of a whole block then go through the
-//! additions of a long sum. Rump, Ogita and Oishi 2008, "Accurate floating-point summation", part I (their ExtractVector).
+//! With σ a power of two so far above a column's largest number x that all numbers of a block fit
+//! between, (σ + x) − σ is x rounded to a grid on which a block of such parts adds up without an
+//! error; what is left of x is small, its sum keeps a word of its own, and what that word cannot
+//! hold is measured. Only the two words of a whole block then go through the additions of a long
+//! sum. Rump, Ogita and Oishi 2008, "Accurate floating-point summation", part I (their
+//! ExtractVector).
 //!
-//! A block's words hold a few bits less than a long sum. As long as nothing has ever been lost, a block that would lose
-//! something is therefore added row by row: sums that can be exact are.
+//! A block's words hold a few bits less than a long sum. As long as nothing has ever been lost, a
+//! block that would lose something is therefore added row by row: sums that can be exact are.
 
 use crate::linalg::{two_product, two_sum, widest};
 
 use super::long_sum::{LANES, LongSum, underflow};
 
-/// The rows of a block. Their number decides how far σ lies above the numbers, and so how many bits are left for them.
+/// The rows of a block. Their number decides how far σ lies above the numbers, and so how many bits
+/// are left for them.
 pub(crate) const BLOCK: usize = 64;
 
-/// σ over the power of two at or below the largest number: a factor of 2 to be above it, and one of at least `BLOCK` + 2.
+/// σ over the power of two at or below the largest number: a factor of 2 to be above it, and one of
+/// at least `BLOCK` + 2.
 const ROOM: f64 = (4 * BLOCK) as f64;
 
-/// Adds at most [`BLOCK`] rows, or their squares, to a sum for each column. `lost` is what the sums have lost before; returns
-/// how much more was lost.
+/// Adds at most [`BLOCK`] rows, or their squares, to a sum for each column. `lost` is what the sums
+/// have lost before; returns how much more was lost.
 pub(crate) fn add_rows<T: Copy + Into<f64>>(
     sums: &mut [LongSum],
     rows: &[&[T]],
@@ -125,13 +129,15 @@ fn add_columns<T: Copy, const SQUARES: bool>(
     lost
 }
 
-/// The plain sums of up to `LANES` columns, if they hold whole numbers that add up without an error.
+/// The plain sums of up to `LANES` columns, if they hold whole numbers that add up without an
+/// error.
 #[inline(always)]
 fn add_counts<T: Copy>(
     rows: &[&[T]],
     load: &impl Fn(&[T]) -> [f64; LANES],
 ) -> Option<[f64; LANES]> {
-    /// Added to a number below 2⁵¹ and taken off again, it leaves a whole number as it was, and no other.
+    /// Added to a number below 2⁵¹ and taken off again, it leaves a whole number as it was, and no
+    /// other.
     const WHOLE: f64 = 3.0 * (1u64 << 51) as f64;
     /// A block of numbers up to here stays below 2⁵³.
     const LARGEST: f64 = (1u64 << 46) as f64;
@@ -235,7 +241,8 @@ impl<'a> WaitingBlock<'a> {
         self.doubles.len() + self.singles.len()
     }
 
-    /// Adds them, or their squares, and returns how much was lost; they go on waiting for other sums.
+    /// Adds them, or their squares, and returns how much was lost; they go on waiting for other
+    /// sums.
     pub(crate) fn add_to(&self, sums: &mut [LongSum], squares: bool, lost: f64) -> f64 {
         let doubles = add_rows(sums, &self.doubles, squares, lost);
         doubles + add_rows(sums, &self.singles, squares, lost + doubles)
@@ -292,7 +299,8 @@ mod tests {
         let singles = table(1000, |i, j| {
             f64::from((wave(i, j) * 10f64.powi(j as i32 - 9)) as f32)
         });
-        // Small and large numbers in one column, so that blocks would lose something and sums do not.
+        // Small and large numbers in one column, so that blocks would lose something and sums do
+        // not.
         let uneven = table(1000, |i, j| {
             f64::from(wave(i, j) as f32) * 2f64.powi(if i % 5 == 0 { 20 } else { -20 })
         });
@@ -307,7 +315,8 @@ mod tests {
         assert_eq!(by_row(&uneven, false).1, 0.0, "or the case above is none");
     }
 
-    /// The words of a block may need more bits, one after the other, than the numbers that they stand for.
+    /// The words of a block may need more bits, one after the other, than the numbers that they
+    /// stand for.
     #[test]
     fn a_block_that_costs_a_bit_is_added_row_by_row() {
         let first = table(1, |_, _| 2f64.powi(120));

@@ -1,7 +1,8 @@
 //! The classifier face of a regression model: labels become targets, scores become labels.
 //!
-//! Two classes are one output, −1 for the first and +1 for the second, decided at 0. More classes are one output each,
-//! 1 for the row's own class and 0 for the others, decided by the largest score; a tie goes to the earlier class.
+//! Two classes are one output, −1 for the first and +1 for the second, decided at 0. More classes
+//! are one output each, 1 for the row's own class and 0 for the others, decided by the largest
+//! score; a tie goes to the earlier class.
 
 use crate::error::{Error, Result};
 

@@ -4,8 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// Chosen by what a fit, a request from a stored model and its file cost together: `Iterative` above 1,024 columns where
-    /// passes over the rows cost clearly less than a d×d matrix, and always when one would pass 2 GiB; else `Factor`.
+    /// Chosen by what a fit, a request from a stored model and its file cost together: `Iterative`
+    /// above 1,024 columns where passes over the rows cost clearly less than a d×d matrix, and
+    /// always when one would pass 2 GiB; else `Factor`.
     #[default]
     Auto,
     /// Cholesky factor of A.
@@ -21,11 +22,12 @@ pub enum Form {
 /// The widest model for which `Form::Auto` keeps d×d matrices: 2 GiB each.
 const WIDEST: usize = 16_384;
 
-/// Up to this width everything takes less than a quarter of a second with a factor, which then serves requests in memory in
-/// tenths of a millisecond: no passes over rows do.
+/// Up to this width everything takes less than a quarter of a second with a factor, which then
+/// serves requests in memory in tenths of a millisecond: no passes over rows do.
 const ALWAYS_FACTORED: usize = 1_024;
 
-/// The factor is taken where it costs up to so many times what passes cost, because of those requests.
+/// The factor is taken where it costs up to so many times what passes cost, because of those
+/// requests.
 const WORTH_OF_FACTOR: f64 = 1.6;
 
 /// From this width on the factor is in the file.
@@ -49,8 +51,8 @@ pub(crate) struct TableShape {
 const BYTE: f64 = 1e-8;
 
 impl TableShape {
-    /// Seconds of one core for a fit and for a request that begins and ends with a file, with d×d matrices. The constants were
-    /// measured by `cargo xtask bench forms`.
+    /// Seconds of one core for a fit and for a request that begins and ends with a file, with d×d
+    /// matrices. The constants were measured by `cargo xtask bench forms`.
     fn factored(&self) -> f64 {
         /// A multiplication and addition of a matrix product, and of one scattered over a matrix.
         const PRODUCT: f64 = 6e-11;
@@ -77,10 +79,12 @@ impl TableShape {
 
     /// The same with passes over the rows, all of which a request reads.
     fn iterated(&self) -> f64 {
-        /// What the passes of a fit and of a request take for a number of the table where columns are independent and few.
+        /// What the passes of a fit and of a request take for a number of the table where columns
+        /// are independent and few.
         const DENSE: f64 = 2.5e-8;
         const SPARSE: f64 = 2e-7;
-        /// The most iterations that a penalty leaves, beside those of a table with many more rows than columns.
+        /// The most iterations that a penalty leaves, beside those of a table with many more rows
+        /// than columns.
         const MOST_ITERATIONS: f64 = 9.0;
         let numbers = self.rows * self.entries;
         let (number, bytes) = if self.dense {
@@ -88,7 +92,8 @@ impl TableShape {
         } else {
             (SPARSE, 12.0)
         };
-        // Conjugate gradients take as many iterations as the root of the condition of A, here that of random columns.
+        // Conjugate gradients take as many iterations as the root of the condition of A, here that
+        // of random columns.
         let share = (self.width as f64 / self.rows.max(1.0)).sqrt();
         let root_condition = if share < 1.0 {
             ((1.0 + share) / (1.0 - share)).min(MOST_ITERATIONS)
@@ -100,8 +105,9 @@ impl TableShape {
 }
 
 impl Form {
-    /// Whether a stored model of this width holds its factor. Making one takes d³/3 operations; a stored one takes reading, hashing
-    /// and writing d²/2 numbers with every request that is a command.
+    /// Whether a stored model of this width holds its factor. Making one takes d³/3 operations; a
+    /// stored one takes reading, hashing and writing d²/2 numbers with every request that is a
+    /// command.
     pub(crate) fn keeps_factor(width: usize) -> bool {
         width >= FACTOR_KEPT_FROM
     }

@@ -1,9 +1,10 @@
 //! Sums in two words, about 106 bits, that know what they lost.
 //!
-//! A sum that rows leave again must not remember them as rounding. Every product is split into its two exact halves,
-//! every addition keeps its error in the second word, and what even that word could not hold is returned to the caller
-//! as a measured loss. Counts and single-precision data lose nothing, so that their sums after a forget are bit for bit
-//! those of the retained rows in whatever order they came. Dekker 1971; Ogita, Rump and Oishi 2005.
+//! A sum that rows leave again must not remember them as rounding. Every product is split into its
+//! two exact halves, every addition keeps its error in the second word, and what even that word
+//! could not hold is returned to the caller as a measured loss. Counts and single-precision data
+//! lose nothing, so that their sums after a forget are bit for bit those of the retained rows in
+//! whatever order they came. Dekker 1971; Ogita, Rump and Oishi 2005.
 
 use crate::error::{Error, Result};
 use crate::linalg::{two_product, two_sum, widest};
@@ -136,10 +137,11 @@ pub(super) fn underflow(product: f64, happened: bool) -> f64 {
 /// Columns that are added side by side.
 pub(super) const LANES: usize = 8;
 
-/// Adds `weight` times a row, or times its squares, to a sum for each column; returns how much was lost in all.
+/// Adds `weight` times a row, or times its squares, to a sum for each column; returns how much was
+/// lost in all.
 ///
-/// Every sum goes through the same additions as one by one, so that the result is the same to the bit; but several go
-/// abreast, in instructions that do so where the processor has them.
+/// Every sum goes through the same additions as one by one, so that the result is the same to the
+/// bit; but several go abreast, in instructions that do so where the processor has them.
 pub(crate) fn add_row(sums: &mut [LongSum], weight: f64, row: &[f64], squares: bool) -> f64 {
     widest(
         #[inline(always)]

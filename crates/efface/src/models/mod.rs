@@ -33,8 +33,8 @@ use family::RegisteredFamily;
 
 use crate::family::Family;
 
-/// The families whose recipes can be read from their settings alone, a line each. A network's recipe holds its words as well
-/// and is read by its own crate.
+/// The families whose recipes can be read from their settings alone, a line each. A network's
+/// recipe holds its words as well and is read by its own crate.
 const REGISTRY: [RegisteredFamily; 11] = [
     RegisteredFamily::of::<Ridge>(Family::Ridge),
     RegisteredFamily::of::<Logistic>(Family::Logistic),

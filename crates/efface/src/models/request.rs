@@ -1,4 +1,5 @@
-//! What models without a curvature share: the checks before a change, the rows that stay, and the evidence.
+//! What models without a curvature share: the checks before a change, the rows that stay, and the
+//! evidence.
 
 use std::collections::HashSet;
 
@@ -6,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, CLOSED_FORM_TOLERANCE, Claim, Evidence, Precomputed};
 use crate::rows::{Features, RowId, RowStore, Rows};
 
-/// Checks a request to forget before any work: every id distinct and here, and something left afterwards.
+/// Checks a request to forget before any work: every id distinct and here, and something left
+/// afterwards.
 pub(crate) fn check_gone(rows: &dyn RowStore, gone: &[RowId], width: usize) -> Result<()> {
     check_width(rows.width(), width)?;
     rows.check(gone)?;
@@ -91,7 +93,8 @@ pub(crate) fn stays(gone: &[RowId]) -> impl Fn(RowId) -> bool + use<> {
     move |id| !out.contains(&id)
 }
 
-/// The evidence of a model that was fitted anew, on rows that were all read: nothing kept was of use.
+/// The evidence of a model that was fitted anew, on rows that were all read: nothing kept was of
+/// use.
 pub(crate) fn from_scratch(evidence: Evidence, forgotten: usize, rows_read: usize) -> Evidence {
     Evidence {
         forgotten,
@@ -108,7 +111,8 @@ pub(crate) fn refresh(evidence: &mut Evidence, now: Evidence) {
     evidence.precomputed = now.precomputed;
 }
 
-/// The evidence of a model that is a closed form of its rows: there is no gradient and no convexity to speak of.
+/// The evidence of a model that is a closed form of its rows: there is no gradient and no convexity
+/// to speak of.
 pub(crate) fn evidence(
     method: &str,
     rows: usize,

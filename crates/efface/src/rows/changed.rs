@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::{RowId, RowStore, RowView, Rows, Stop};
 use crate::error::Result;
 
-/// A store as it is after a change that has not been made to it. Rows in memory are copied by [`all`](RowStore::all); those beyond memory are
-/// read from the store in every pass.
+/// A store as it is after a change that has not been made to it. Rows in memory are copied by
+/// [`all`](RowStore::all); those beyond memory are read from the store in every pass.
 pub struct ChangedRows<'a> {
     store: &'a dyn RowStore,
     gone: HashSet<RowId>,

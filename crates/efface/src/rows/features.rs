@@ -1,5 +1,6 @@
-//! What rows hold: feature values, dense or sparse, in the precision they came in, or the word ids of a text. All arithmetic
-//! on values is done in f64; nothing calculates with word ids, which only a network turns into numbers.
+//! What rows hold: feature values, dense or sparse, in the precision they came in, or the word ids
+//! of a text. All arithmetic on values is done in f64; nothing calculates with word ids, which only
+//! a network turns into numbers.
 
 use crate::error::{Error, Result};
 use crate::linalg::widest;
@@ -24,7 +25,8 @@ impl Real for f64 {
     }
 }
 
-/// Whether all numbers pass. It stops early only after a block of 1,024, so that the compiler can test several at once.
+/// Whether all numbers pass. It stops early only after a block of 1,024, so that the compiler can
+/// test several at once.
 pub(crate) fn every<T: Real>(values: &[T], pass: impl Fn(f64) -> bool) -> bool {
     widest(
         #[inline(always)]
@@ -65,12 +67,14 @@ impl<T: Real> Dense<T> {
         })
     }
 
-    /// A table of a copy of `values`, which is made in `room`, whatever that held. Each number is looked at as it is copied.
-    /// Numbers that are not finite are refused where the table becomes rows, as in [`new`](Self::new); those that are known to
-    /// be finite are not gone through again.
+    /// A table of a copy of `values`, which is made in `room`, whatever that held. Each number is
+    /// looked at as it is copied. Numbers that are not finite are refused where the table becomes
+    /// rows, as in [`new`](Self::new); those that are known to be finite are not gone through
+    /// again.
     pub fn copied(values: &[T], mut room: Vec<T>, width: usize) -> Result<Self> {
         room.clear();
-        // In one loop: what was copied in a piece may be out of the nearest cache again before it can be looked at.
+        // In one loop: what was copied in a piece may be out of the nearest cache again before it
+        // can be looked at.
         let finite = widest(
             #[inline(always)]
             || {
@@ -229,7 +233,8 @@ pub struct WordIds {
 }
 
 impl WordIds {
-    /// A table of no rows, to be filled with [`push`](Self::push). No row may have more than `longest` ids.
+    /// A table of no rows, to be filled with [`push`](Self::push). No row may have more than
+    /// `longest` ids.
     pub fn new(longest: usize) -> Self {
         Self {
             starts: vec![0],
@@ -238,7 +243,8 @@ impl WordIds {
         }
     }
 
-    /// A table from its two arrays: where each row begins (and the last one ends), and the ids of all rows.
+    /// A table from its two arrays: where each row begins (and the last one ends), and the ids of
+    /// all rows.
     pub fn from_parts(starts: Vec<usize>, ids: Vec<u32>, longest: usize) -> Result<Self> {
         if starts.first() != Some(&0) || starts.last() != Some(&ids.len()) || !starts.is_sorted() {
             let found = starts.last().copied().unwrap_or(0);
@@ -370,8 +376,9 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Calls `see(column, value)` for every stored value, zeros of a dense row included. Word ids are no values: models that
-    /// calculate with values refuse such rows before they look, and there is nothing to see here.
+    /// Calls `see(column, value)` for every stored value, zeros of a dense row included. Word ids
+    /// are no values: models that calculate with values refuse such rows before they look, and
+    /// there is nothing to see here.
     #[inline]
     pub fn each(&self, mut see: impl FnMut(usize, f64)) {
         match *self {
@@ -487,7 +494,8 @@ impl Features {
     }
 
     pub(super) fn first_not_finite(&self) -> Option<(usize, usize, f64)> {
-        // Almost always every value is finite: a fast scan decides that, and the place is searched only if it fails.
+        // Almost always every value is finite: a fast scan decides that, and the place is searched
+        // only if it fails.
         let fine = match self {
             Self::Dense64(t) => t.is_finite(),
             Self::Dense32(t) => t.is_finite(),
@@ -573,7 +581,8 @@ impl Features {
         }
     }
 
-    /// Checks that rows of `other` can join this table: numbers join numbers, word ids join word ids.
+    /// Checks that rows of `other` can join this table: numbers join numbers, word ids join word
+    /// ids.
     pub(super) fn check_joined_by(&self, other: &Features) -> Result<()> {
         match (self.holds_word_ids(), other.holds_word_ids()) {
             (true, false) => Err(Error::RowsOfNumbers),
@@ -582,7 +591,8 @@ impl Features {
         }
     }
 
-    /// Adds a row in this table's own precision and layout. A row of word ids joins word ids alone: callers check that first.
+    /// Adds a row in this table's own precision and layout. A row of word ids joins word ids alone:
+    /// callers check that first.
     pub(super) fn push(&mut self, row: RowRef<'_>) {
         fn dense<T: Real>(t: &mut Dense<T>, row: RowRef<'_>) {
             let start = t.values.len();

@@ -1,5 +1,5 @@
-//! From row id to slot. Ids that arrive in ascending order, the common case, need no table: a binary search over
-//! them is as good and takes no memory.
+//! From row id to slot. Ids that arrive in ascending order, the common case, need no table: a
+//! binary search over them is as good and takes no memory.
 
 use std::collections::HashMap;
 
@@ -66,7 +66,8 @@ impl RowIndex {
         match &self.table {
             Some(table) => table.get(&id).copied(),
             None => {
-                // Ids without gaps are the commonest case: there, an id less the first one is its slot.
+                // Ids without gaps are the commonest case: there, an id less the first one is its
+                // slot.
                 let guess = id.0.wrapping_sub(self.ids.first()?.0);
                 match usize::try_from(guess)
                     .ok()

@@ -1,7 +1,9 @@
-//! The training rows: stable ids, features (dense or sparse) or word ids, targets with one or many outputs, optional weights.
+//! The training rows: stable ids, features (dense or sparse) or word ids, targets with one or many
+//! outputs, optional weights.
 //!
-//! A row keeps its id for life, whatever happens to its neighbours. Removing a row scrubs its values at once and
-//! frees its slot later, when half the slots are empty, so that removal costs the row's own size and not n.
+//! A row keeps its id for life, whatever happens to its neighbours. Removing a row scrubs its
+//! values at once and frees its slot later, when half the slots are empty, so that removal costs
+//! the row's own size and not n.
 
 mod changed;
 mod features;
@@ -39,7 +41,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows with ids 0, 1, 2, … in the order given. `targets` is row-major with `outputs` numbers a row.
+    /// Rows with ids 0, 1, 2, … in the order given. `targets` is row-major with `outputs` numbers a
+    /// row.
     pub fn new(features: impl Into<Features>, targets: Vec<f64>, outputs: usize) -> Result<Self> {
         let features = features.into();
         let ids = (0..features.rows() as u64).map(RowId).collect();
@@ -153,7 +156,8 @@ impl Rows {
         self
     }
 
-    /// Rows whose products another device makes where a fit needs them; copies of them are multiplied there too.
+    /// Rows whose products another device makes where a fit needs them; copies of them are
+    /// multiplied there too.
     pub fn multiplied_by(mut self, engine: &Arc<dyn GramEngine>) -> Self {
         self.gram_engine = Some(engine.clone());
         self
@@ -251,8 +255,9 @@ impl Rows {
         })
     }
 
-    /// These rows as `keeper` would keep them: rounded where it keeps single precision. What a model learns and what
-    /// is kept of it must be the same numbers, or a forget would take out others than were put in.
+    /// These rows as `keeper` would keep them: rounded where it keeps single precision. What a
+    /// model learns and what is kept of it must be the same numbers, or a forget would take out
+    /// others than were put in.
     pub fn as_kept_by(&self, keeper: &Rows) -> Result<Cow<'_, Rows>> {
         keeper.features.check_joined_by(&self.features)?;
         if self.features.is_single() || !keeper.features.is_single() {
@@ -293,7 +298,8 @@ impl Rows {
         if let Some(id) = more.ids().find(|&id| self.slot(id).is_some()) {
             return Err(Error::DuplicateRow(id));
         }
-        // A slot whose row is gone still occupies its id in the index; make room before an id comes back.
+        // A slot whose row is gone still occupies its id in the index; make room before an id comes
+        // back.
         if more.ids().any(|id| self.index.slot(id).is_some()) {
             self.compact();
         }
@@ -313,7 +319,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Removes rows and overwrites their values. Fails, without touching anything, if an id is unknown or named twice.
+    /// Removes rows and overwrites their values. Fails, without touching anything, if an id is
+    /// unknown or named twice.
     pub fn remove(&mut self, ids: &[RowId]) -> Result<()> {
         let slots = self.request(ids)?;
         for slot in slots {

@@ -1,15 +1,17 @@
-//! How long work is stopped, and how far it has come. The caller that waits for the work holds a clone of the signal; the code that
-//! does the work looks at it now and then, and writes down where it is.
+//! How long work is stopped, and how far it has come. The caller that waits for the work holds a
+//! clone of the signal; the code that does the work looks at it now and then, and writes down where
+//! it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A request to stop, shared between the rows that are worked on and the caller, which may cancel the work, and see how far it is.
+/// A request to stop, shared between the rows that are worked on and the caller, which may cancel
+/// the work, and see how far it is.
 ///
-/// Rows that [carry one](super::Rows::watched) hand it to their copies. Training looks at it between passes and
-/// blocks, gives up with [`Error::Stopped`], and changes nothing.
+/// Rows that [carry one](super::Rows::watched) hand it to their copies. Training looks at it
+/// between passes and blocks, gives up with [`Error::Stopped`], and changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<WorkSignal>);
 
@@ -64,8 +66,9 @@ impl Stop {
         }
     }
 
-    /// So many passes were made, and training has brought its gradient from `first` down to `now` where it ends at `goal`. Newton's and
-    /// like methods gain digits at a steady rate, so that the share of the digits is a fair share of the time.
+    /// So many passes were made, and training has brought its gradient from `first` down to `now`
+    /// where it ends at `goal`. Newton's and like methods gain digits at a steady rate, so that the
+    /// share of the digits is a fair share of the time.
     pub(crate) fn note_training(&self, passes: usize, first: f64, now: f64, goal: f64) {
         self.0.passes.store(passes as u64, Ordering::Relaxed);
         let share = (first / now).ln() / (first / goal).ln();
@@ -88,7 +91,8 @@ impl Stop {
         }
     }
 
-    /// A gradient may rise for a step, and threads may overtake each other; what is told only grows.
+    /// A gradient may rise for a step, and threads may overtake each other; what is told only
+    /// grows.
     fn raise_share(&self, share: f64) {
         let share = share.clamp(0.0, 1.0);
         // Bits of numbers from 0 to 1 are in the order of the numbers.

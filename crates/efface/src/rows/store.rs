@@ -1,4 +1,5 @@
-//! Where the rows of a model live: in memory ([`Rows`](super::Rows)), or in a database that reads only what is asked.
+//! Where the rows of a model live: in memory ([`Rows`](super::Rows)), or in a database that reads
+//! only what is asked.
 
 use std::borrow::Cow;
 
@@ -18,8 +19,8 @@ pub struct RowView<'a> {
     pub weight: f64,
 }
 
-/// A place that holds the training rows. Methods read the rows to forget through it, and all rows only when their
-/// mathematics demands it, so that a store need not be in memory.
+/// A place that holds the training rows. Methods read the rows to forget through it, and all rows
+/// only when their mathematics demands it, so that a store need not be in memory.
 pub trait RowStore: Send + Sync {
     /// How many rows there are.
     fn len(&self) -> usize;
@@ -38,7 +39,8 @@ pub trait RowStore: Send + Sync {
     /// Whether rows are kept as index–value pairs.
     fn is_sparse(&self) -> bool;
 
-    /// Whether rows hold word ids rather than numbers. Models that calculate with numbers refuse such a store.
+    /// Whether rows hold word ids rather than numbers. Models that calculate with numbers refuse
+    /// such a store.
     fn holds_word_ids(&self) -> bool {
         false
     }
@@ -57,20 +59,22 @@ pub trait RowStore: Send + Sync {
         Ok(())
     }
 
-    /// Shows the named rows in the order asked. An unknown or repeated id is an error that names it.
+    /// Shows the named rows in the order asked. An unknown or repeated id is an error that names
+    /// it.
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()>;
 
     /// Every row, in memory. Only methods whose mathematics needs all rows call this; a store
     /// [beyond memory](Self::is_beyond_memory) refuses.
     fn all(&self) -> Result<Cow<'_, Rows>>;
 
-    /// Whether its rows are more than may be in memory at once. Then they are read in [blocks](Self::each_block), again for every pass.
+    /// Whether its rows are more than may be in memory at once. Then they are read in
+    /// [blocks](Self::each_block), again for every pass.
     fn is_beyond_memory(&self) -> bool {
         false
     }
 
-    /// Shows all rows block by block. A store beyond memory holds a few blocks at a time, of 512 rows or more each but for the last, and shows
-    /// rows in the order of their ids.
+    /// Shows all rows block by block. A store beyond memory holds a few blocks at a time, of 512
+    /// rows or more each but for the last, and shows rows in the order of their ids.
     fn each_block(&self, see: &mut dyn FnMut(&Rows) -> Result<()>) -> Result<()> {
         see(&*self.all()?)
     }

@@ -1,5 +1,6 @@
-//! λ by the data: every candidate is fitted and judged on rows that it did not see, by leave-one-out in closed form where the
-//! model has it (ridge), else by folds. Whoever forgets a row later has to know that the choice saw it.
+//! λ by the data: every candidate is fitted and judged on rows that it did not see, by
+//! leave-one-out in closed form where the model has it (ridge), else by folds. Whoever forgets a
+//! row later has to know that the choice saw it.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,8 @@ pub struct PenaltyChoice {
     pub lambda: f64,
     /// Folds of the cross-validation; None where rows were left out one by one.
     pub folds: Option<usize>,
-    /// What was compared: the mean log-loss of a classifier that has one, else the mean squared error.
+    /// What was compared: the mean log-loss of a classifier that has one, else the mean squared
+    /// error.
     pub measure: String,
     /// Every λ that was tried with its mean; None where it could not be fitted.
     pub tried: Vec<(f64, Option<f64>)>,
@@ -39,7 +41,8 @@ impl PenaltyChoice {
     }
 }
 
-/// The fold of a row, from 0 on. It follows from the seed and the row's own number, so that it stays when other rows go.
+/// The fold of a row, from 0 on. It follows from the seed and the row's own number, so that it
+/// stays when other rows go.
 pub fn fold_of(seed: u64, row: u64, folds: usize) -> usize {
     let place = random_uniform(seed, DrawPurpose::Fold, row, 0) * folds as f64;
     (place as usize).min(folds.saturating_sub(1))
@@ -110,7 +113,8 @@ struct JudgedPenalty {
 }
 
 fn judge(recipe: &Recipe, rows: &Rows, classes: Option<&Classes>) -> Result<JudgedPenalty> {
-    // Leave-one-out needs the curvature of the whole model; only ridge has it, and then it is one fit.
+    // Leave-one-out needs the curvature of the whole model; only ridge has it, and then it is one
+    // fit.
     if recipe.has_leave_one_out()
         && let Some(left_out) = recipe
             .fit(rows)?

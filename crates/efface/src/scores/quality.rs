@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct QualityScores {
     /// Rows that were judged.
     pub rows: usize,
-    /// Rows of a class that the model does not know. They count as wrong, and not towards log-loss and AUC.
+    /// Rows of a class that the model does not know. They count as wrong, and not towards log-loss
+    /// and AUC.
     pub unknown_classes: usize,
     /// For a classifier.
     pub classes: Option<ClassQuality>,
@@ -26,8 +27,9 @@ pub struct ClassQuality {
     pub log_loss: Option<f64>,
     /// The log-loss of the classes' shares; None where `log_loss` is.
     pub baseline_log_loss: Option<f64>,
-    /// The area under the ROC curve: of the second class of two, else the mean of each class against the rest. None where the
-    /// rows are of one class, or too many for all scores to be kept.
+    /// The area under the ROC curve: of the second class of two, else the mean of each class
+    /// against the rest. None where the rows are of one class, or too many for all scores to be
+    /// kept.
     pub auc: Option<f64>,
     /// The mean F1 of the classes that occur, in the rows or in the answers.
     pub macro_f1: f64,
@@ -95,8 +97,8 @@ impl QualityScores {
         found
     }
 
-    /// The mean of several folds: every fold counts once, as in scikit-learn's `cross_val_score`. A class is averaged over the
-    /// folds that know it. None without folds.
+    /// The mean of several folds: every fold counts once, as in scikit-learn's `cross_val_score`. A
+    /// class is averaged over the folds that know it. None without folds.
     pub fn mean_of(folds: &[Self]) -> Option<Self> {
         let first = folds.first()?;
         let classes: Vec<&ClassQuality> = folds

@@ -1,7 +1,8 @@
 //! The area under the ROC curve, by ranks.
 
-/// The chance that a row of the class is ranked above a row that is not, ties counting half (the Mann–Whitney statistic). None
-/// where there are no rows of one of the two. `ranked` holds a score and whether the row is of the class; it is sorted.
+/// The chance that a row of the class is ranked above a row that is not, ties counting half (the
+/// Mann–Whitney statistic). None where there are no rows of one of the two. `ranked` holds a score
+/// and whether the row is of the class; it is sorted.
 pub fn area_under_curve(ranked: &mut [(f64, bool)]) -> Option<f64> {
     let inside = ranked
         .iter()
@@ -31,7 +32,8 @@ mod tests {
     fn ranks_without_ties_with_ties_and_of_one_class() {
         let mut perfect = [(0.1, false), (0.9, true), (0.4, false)];
         assert_eq!(area_under_curve(&mut perfect), Some(1.0));
-        // scikit-learn 1.9.1: roc_auc_score([0, 0, 1, 1, 1, 0], [0.1, 0.4, 0.35, 0.8, 0.4, 0.4]) = 0.6666666666666667
+        // scikit-learn 1.9.1: roc_auc_score([0, 0, 1, 1, 1, 0], [0.1, 0.4, 0.35, 0.8, 0.4, 0.4]) =
+        // 0.6666666666666667
         let mut tied = [
             (0.1, false),
             (0.4, false),

@@ -1,4 +1,5 @@
-//! Scores of rows, one after the other, become figures. Memory grows with the rows only for AUC, and to a limit.
+//! Scores of rows, one after the other, become figures. Memory grows with the rows only for AUC,
+//! and to a limit.
 
 use super::quality::{ClassQuality, NumberQuality, OneClassQuality, QualityScores};
 use super::ranking::area_under_curve;
@@ -7,7 +8,8 @@ use crate::models::{Classes, ScoreKind};
 /// Scores that are kept for AUC: 400 MB. Beyond that there is none.
 const MOST_KEPT: usize = 50_000_000;
 
-/// Probabilities are kept this far from 0, as scikit-learn does, so that one row cannot make a log-loss infinite.
+/// Probabilities are kept this far from 0, as scikit-learn does, so that one row cannot make a
+/// log-loss infinite.
 const LEAST_PROBABILITY: f64 = f64::EPSILON;
 
 /// The probability of every class; None for scores that stand for none (values, distances, votes).
@@ -123,7 +125,8 @@ impl ScoreTally {
         self.rows
     }
 
-    /// Counts a row by its scores and its targets, which for a class are those of [`Classes::encode`].
+    /// Counts a row by its scores and its targets, which for a class are those of
+    /// [`Classes::encode`].
     pub fn push(&mut self, scores: &[f64], targets: &[f64]) {
         self.rows += 1;
         match &mut self.goal {
@@ -218,7 +221,8 @@ impl AnswerTally {
         }
         self.owners.push(own as u32);
         match (classes, scores) {
-            // Two classes have one curve. The score ranks as the probability does, without its rounding near 1.
+            // Two classes have one curve. The score ranks as the probability does, without its
+            // rounding near 1.
             (2, [score]) => self.ranks.push(*score),
             (2, [first, second]) => self.ranks.push(second - first),
             _ => self.ranks.extend(shares.as_deref().unwrap_or(scores)),

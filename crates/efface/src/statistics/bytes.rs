@@ -1,5 +1,6 @@
-//! Statistics as bytes, to be sent between workers and kept: a mark, a header of lengths, names, numbers; all little-endian. Reading
-//! checks every length before it makes room. A checksum is for whoever stores or sends them.
+//! Statistics as bytes, to be sent between workers and kept: a mark, a header of lengths, names,
+//! numbers; all little-endian. Reading checks every length before it makes room. A checksum is for
+//! whoever stores or sends them.
 
 use faer::Mat;
 

@@ -1,4 +1,5 @@
-//! Columns of a batch, as they lie in memory: one after the other, or one number in every row of a table.
+//! Columns of a batch, as they lie in memory: one after the other, or one number in every row of a
+//! table.
 
 use crate::error::{Error, Result};
 use crate::linalg::widest;
@@ -117,7 +118,8 @@ impl ColumnGrid {
     }
 }
 
-/// The least and the greatest number of every column: what exact sums must know beforehand. It merges like the sums do.
+/// The least and the greatest number of every column: what exact sums must know beforehand. It
+/// merges like the sums do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnReach {
     least: Vec<f64>,
@@ -193,8 +195,8 @@ impl ColumnReach {
             .zip(self.greatest.iter().copied())
     }
 
-    /// Grids for [`StatisticsSpec::exact`](super::StatisticsSpec::exact). They are powers of two and multiples of such, so that
-    /// they say little of any row.
+    /// Grids for [`StatisticsSpec::exact`](super::StatisticsSpec::exact). They are powers of two
+    /// and multiples of such, so that they say little of any row.
     pub fn grids(&self) -> Vec<ColumnGrid> {
         self.bounds()
             .map(|(least, greatest)| grid(least, greatest))
@@ -202,7 +204,8 @@ impl ColumnReach {
     }
 }
 
-/// A grid that numbers from `least` to `greatest` lie in. Zero is its origin unless they all lie far from it.
+/// A grid that numbers from `least` to `greatest` lie in. Zero is its origin unless they all lie
+/// far from it.
 fn grid(least: f64, greatest: f64) -> ColumnGrid {
     let size = least.abs().max(greatest.abs());
     if !size.is_finite() || size == 0.0 {

@@ -1,12 +1,15 @@
-//! Sums in integers. Every number is a multiple of its column's unit, a power of two that is fixed beforehand, so that a product of
-//! two numbers is a whole number of units and a sum of them is exact, whatever the order.
+//! Sums in integers. Every number is a multiple of its column's unit, a power of two that is fixed
+//! beforehand, so that a product of two numbers is a whole number of units and a sum of them is
+//! exact, whatever the order.
 //!
-//! What is summed are the numbers as the grid holds them, as a table of single precision holds other numbers than one of double
-//! precision: a model is the model of those rows, and forgetting one of them is exact to the last bit.
+//! What is summed are the numbers as the grid holds them, as a table of single precision holds
+//! other numbers than one of double precision: a model is the model of those rows, and forgetting
+//! one of them is exact to the last bit.
 //!
-//! A number has 44 bits here and a double holds 53, so a number is written as h·2²² + l with two halves of 22 bits. The products
-//! hhᵀ, hlᵀ and llᵀ of 512 rows fit into doubles without rounding, which makes them matrix products of ordinary doubles; what they
-//! give is added up in integers of 128 bits.
+//! A number has 44 bits here and a double holds 53, so a number is written as h·2²² + l with two
+//! halves of 22 bits. The products hhᵀ, hlᵀ and llᵀ of 512 rows fit into doubles without rounding,
+//! which makes them matrix products of ordinary doubles; what they give is added up in integers of
+//! 128 bits.
 
 use std::ops::Range;
 

@@ -1,12 +1,13 @@
-//! The sums that a linear model is made from, as a value of its own: rows are added batch by batch, anywhere, and what several
-//! workers have summed is merged.
+//! The sums that a linear model is made from, as a value of its own: rows are added batch by batch,
+//! anywhere, and what several workers have summed is merged.
 //!
 //! | sums | how they are kept | what the order of rows changes | cost |
 //! |---|---|---|---|
 //! | rounded | doubles about an origin near the first rows, blocks added up in two words | the last digits, below 1e-12 of a column's spread | one product |
 //! | exact | integers on a grid that is fixed before the first row | nothing: the same rows give the same bytes | four products |
 //!
-//! Exact sums need to know beforehand how large the numbers of every column can be ([`ColumnReach`] finds out, and merges too).
+//! Exact sums need to know beforehand how large the numbers of every column can be ([`ColumnReach`]
+//! finds out, and merges too).
 //!
 //! ```
 //! use efface::{ColumnView, LinearStatistics, Ridge, StatisticsSpec};
@@ -93,8 +94,9 @@ impl StatisticsSpec {
         })
     }
 
-    /// The same, with sums that do not depend on how rows were ordered or shared out. Every number must lie on the grid of its column,
-    /// features first; what is less than 2⁻⁴⁴ of the grid's size is rounded away.
+    /// The same, with sums that do not depend on how rows were ordered or shared out. Every number
+    /// must lie on the grid of its column, features first; what is less than 2⁻⁴⁴ of the grid's
+    /// size is rounded away.
     ///
     /// # Errors
     /// There are more or fewer grids than columns, or one is not finite or of no size.
@@ -147,7 +149,8 @@ impl StatisticsSpec {
     }
 }
 
-/// Sums over rows: how many there are, their columns' sums and products with each other, and how many rows have each feature.
+/// Sums over rows: how many there are, their columns' sums and products with each other, and how
+/// many rows have each feature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearStatistics {
     spec: StatisticsSpec,
@@ -203,11 +206,12 @@ impl LinearStatistics {
         self.rows
     }
 
-    /// Adds rows: one view a column, features first, and their weights, if they have any. An error leaves the sums as they were.
+    /// Adds rows: one view a column, features first, and their weights, if they have any. An error
+    /// leaves the sums as they were.
     ///
     /// # Errors
-    /// Columns are missing or of unlike length, a number is not finite or larger than promised, a weight is negative, or there are
-    /// weights and the sums are exact.
+    /// Columns are missing or of unlike length, a number is not finite or larger than promised, a
+    /// weight is negative, or there are weights and the sums are exact.
     pub fn update(
         &mut self,
         columns: &[ColumnView<'_>],

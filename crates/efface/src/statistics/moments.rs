@@ -1,4 +1,5 @@
-//! What a model needs of the sums: how many rows, and every product about an origin that the model chooses.
+//! What a model needs of the sums: how many rows, and every product about an origin that the model
+//! chooses.
 
 use faer::{Accum, Mat, Par};
 
@@ -16,8 +17,8 @@ pub(crate) struct CentredMoments {
     pub(crate) low: Mat<f64>,
     /// Per feature, the rows in which it is not zero.
     pub(crate) support: Vec<u64>,
-    /// A product about the origin is off by at most charge·r_i·r_j, r being the reaches of its columns: √Σw(z − c)² over all rows
-    /// that ever came or went.
+    /// A product about the origin is off by at most charge·r_i·r_j, r being the reaches of its
+    /// columns: √Σw(z − c)² over all rows that ever came or went.
     pub(crate) charge: f64,
     pub(super) reach: Vec<f64>,
     /// The reach of the constant: √Σw over the same rows.
@@ -27,7 +28,8 @@ pub(crate) struct CentredMoments {
 }
 
 impl CentredMoments {
-    /// The most that √Σw(z − a)² ever was, for errors of products about another point: those of sums and of the weight enter them too.
+    /// The most that √Σw(z − a)² ever was, for errors of products about another point: those of
+    /// sums and of the weight enter them too.
     pub(crate) fn reach_about(&self, column: usize, at: f64) -> f64 {
         self.reach[column] + (at - self.origin[column]).abs() * self.weight_reach
     }
@@ -73,7 +75,8 @@ impl CentredMoments {
         self.sums[column].plus(self.weight.times(self.origin[column] - at))
     }
 
-    /// The same rows with columns in other units: column j becomes factor·z + offset, and columns beyond the list stay. O(d²).
+    /// The same rows with columns in other units: column j becomes factor·z + offset, and columns
+    /// beyond the list stay. O(d²).
     pub(crate) fn rescaled(&self, scales: impl Iterator<Item = (f64, f64)>) -> Self {
         let width = self.origin.len();
         let mut factors = vec![1.0; width];

@@ -1,6 +1,7 @@
-//! Sums in doubles. Numbers are taken about an origin near the first rows, so that columns far from zero keep their digits; blocks
-//! of rows are multiplied with themselves, and what they give is added up in two words, so that a sum over any number of rows is
-//! as good as one over a few blocks.
+//! Sums in doubles. Numbers are taken about an origin near the first rows, so that columns far from
+//! zero keep their digits; blocks of rows are multiplied with themselves, and what they give is
+//! added up in two words, so that a sum over any number of rows is as good as one over a few
+//! blocks.
 
 use std::ops::Range;
 
@@ -9,7 +10,8 @@ use faer::{Accum, Mat, MatRef, Par};
 use super::{CentredMoments, ColumnView};
 use crate::linalg::{DoubleWord, UNIT, coarse, multiply_lower, par, two_sum};
 
-/// How rows are added up: the products of a block of rows in doubles, then those of some blocks, and such stretches in two words.
+/// How rows are added up: the products of a block of rows in doubles, then those of some blocks,
+/// and such stretches in two words.
 #[derive(Debug, Clone, Copy)]
 struct SummingChain {
     block: usize,
@@ -17,8 +19,9 @@ struct SummingChain {
 }
 
 impl SummingChain {
-    /// The chain of a table of so many columns. Long blocks multiply fastest; those of narrow tables, whose products stay in the cache,
-    /// are short, because every bound on a model of the sums is proportional to how long a sum in doubles is.
+    /// The chain of a table of so many columns. Long blocks multiply fastest; those of narrow
+    /// tables, whose products stay in the cache, are short, because every bound on a model of the
+    /// sums is proportional to how long a sum in doubles is.
     fn of_width(width: usize) -> Self {
         if width <= 256 {
             Self {
@@ -38,8 +41,8 @@ impl SummingChain {
         self.block * self.blocks
     }
 
-    /// What the products of so many rows are off by, as a share of their squares: one rounding a row of a block and one a block of a
-    /// stretch, and those of an entry itself.
+    /// What the products of so many rows are off by, as a share of their squares: one rounding a
+    /// row of a block and one a block of a stretch, and those of an entry itself.
     fn charge(self, rows: usize) -> f64 {
         UNIT * (rows.min(self.block) + rows.div_ceil(self.block).min(self.blocks) + 16) as f64
     }
@@ -49,7 +52,8 @@ impl SummingChain {
 const LEAST_SHARE: usize = 1024;
 const MOST_SHARE: usize = 16_384;
 
-/// What a few rows have rounded by is charged as if they were at least this share of the sums, so that the charge does not tell their size.
+/// What a few rows have rounded by is charged as if they were at least this share of the sums, so
+/// that the charge does not tell their size.
 const LEAST_CHARGED: f64 = 0.0625;
 
 /// Up to this width every thread has sums of its own.
@@ -67,7 +71,8 @@ pub(super) struct RoundedSums {
     pub(super) low: Mat<f64>,
     /// What the rows have rounded by that came since rows last left.
     pub(super) fresh: RoundedShare,
-    /// What everything before that has rounded by. Its sizes are powers of two: they outlive the rows that made them so.
+    /// What everything before that has rounded by. Its sizes are powers of two: they outlive the
+    /// rows that made them so.
     pub(super) settled: RoundedShare,
 }
 
@@ -91,7 +96,8 @@ impl RoundedShare {
         self.charge >= 0.0 && self.size.iter().all(|size| *size >= 0.0)
     }
 
-    /// Both together, by Cauchy and Schwarz: a√(u_i u_j) + b√(v_i v_j) ≤ max(a, b)·√((u_i + v_i)(u_j + v_j)).
+    /// Both together, by Cauchy and Schwarz: a√(u_i u_j) + b√(v_i v_j) ≤ max(a, b)·√((u_i +
+    /// v_i)(u_j + v_j)).
     fn and(&self, other: &Self) -> Self {
         let size = self
             .size
@@ -141,8 +147,8 @@ impl RoundedSums {
         self.fresh = self.fresh.and(&RoundedShare { charge, size });
     }
 
-    /// Takes rows out, and with them what the sums still knew of them: how large they were, and where their numbers lay.
-    /// `support` tells which features some row still has.
+    /// Takes rows out, and with them what the sums still knew of them: how large they were, and
+    /// where their numbers lay. `support` tells which features some row still has.
     pub(super) fn remove(
         &mut self,
         columns: &[ColumnView<'_>],
@@ -181,8 +187,9 @@ impl RoundedSums {
         SummingChain::of_width(self.high.ncols())
     }
 
-    /// Moves origins away from numbers of rows. An origin that is a small multiple of a power of two about as large as the column's spread
-    /// tells nothing of a single row, and stays; others were numbers of the first rows.
+    /// Moves origins away from numbers of rows. An origin that is a small multiple of a power of
+    /// two about as large as the column's spread tells nothing of a single row, and stays; others
+    /// were numbers of the first rows.
     fn leave_origins(&mut self, support: &[u64]) {
         let weight = self.high[(0, 0)];
         let coarse_origin = |(column, origin): (usize, &f64)| {
@@ -292,7 +299,8 @@ impl RoundedSums {
         }
     }
 
-    /// Adds sums about another origin: with z − c₁ = (z − c₂) + δ, their products are Σ + mδᵀ + δmᵀ + Wδδᵀ.
+    /// Adds sums about another origin: with z − c₁ = (z − c₂) + δ, their products are
+    /// Σ + mδᵀ + δmᵀ + Wδδᵀ.
     pub(super) fn merge(&mut self, other: &Self) {
         if other.origin.is_empty() {
             return;
@@ -396,8 +404,8 @@ fn power_of_two(size: f64) -> f64 {
     }
 }
 
-/// The median of the first rows: a number of the column itself, so that a column that never changes is 0 about it, and no odd row
-/// moves it.
+/// The median of the first rows: a number of the column itself, so that a column that never changes
+/// is 0 about it, and no odd row moves it.
 fn median_of_first(column: &ColumnView<'_>) -> f64 {
     let mut first: Vec<f64> = column.iter().take(FIRST).collect();
     let middle = first.len() / 2;

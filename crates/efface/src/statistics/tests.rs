@@ -8,7 +8,8 @@ use crate::{Ridge, RidgeModel};
 
 const WIDTH: usize = 7;
 
-/// A table with its target as the last column; the second column lies a million spreads from zero, the third is constant.
+/// A table with its target as the last column; the second column lies a million spreads from zero,
+/// the third is constant.
 fn table(rows: usize) -> Vec<f64> {
     let problem = LinearProblem {
         rows,
@@ -149,7 +150,8 @@ fn rounded_sums_hardly_depend_on_it() {
     assert!(apart(&settings.fit_statistics(&threaded).unwrap(), &left) < 1e-11);
 }
 
-/// Rows that dwarf the others cost the sums digits, which do not come back when they leave: the bound must know.
+/// Rows that dwarf the others cost the sums digits, which do not come back when they leave: the
+/// bound must know.
 #[test]
 fn the_bound_holds_when_giants_have_left() {
     let width = WIDTH + 1;
@@ -170,8 +172,8 @@ fn the_bound_holds_when_giants_have_left() {
             let is_exact = statistics.spec().is_exact();
             let model = match settings.fit_statistics(statistics) {
                 Ok(model) => model,
-                // The second column is then a billion: beside such squares, rounding leaves nothing of the others, and there is
-                // no model rather than a wrong one.
+                // The second column is then a billion: beside such squares, rounding leaves nothing
+                // of the others, and there is no model rather than a wrong one.
                 Err(Error::Singular { .. }) if giant >= 1e3 && !is_exact => continue,
                 Err(error) => panic!("{giant}, exact {is_exact}: {error}"),
             };
@@ -187,7 +189,8 @@ fn the_bound_holds_when_giants_have_left() {
     }
 }
 
-/// The origin was a number of the first rows, and sizes were sums of squares: to all digits, both would tell a row that left.
+/// The origin was a number of the first rows, and sizes were sums of squares: to all digits, both
+/// would tell a row that left.
 #[test]
 fn what_is_kept_of_a_row_that_left_has_hardly_any_digits() {
     let width = WIDTH + 1;

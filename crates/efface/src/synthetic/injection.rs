@@ -1,18 +1,20 @@
-//! Linear problems whose first k rows are the ones to forget: they carry a feature that nobody else has, or they are
-//! outliers. After the method of Izzo, Smart, Chaudhuri and Zou, "Approximate Data Deletion from Machine Learning
-//! Models" (2021), appendix E.
+//! Linear problems whose first k rows are the ones to forget: they carry a feature that nobody else
+//! has, or they are outliers. After the method of Izzo, Smart, Chaudhuri and Zou, "Approximate Data
+//! Deletion from Machine Learning Models" (2021), appendix E.
 
 use rand::RngExt;
 
 use super::{LinearProblem, RegressionData, linear::DataStream};
 use crate::error::{Error, Result};
 
-/// The feature injection test's data: the last feature is zero except on the first k rows, where it decides the target.
+/// The feature injection test's data: the last feature is zero except on the first k rows, where it
+/// decides the target.
 ///
-/// The other features are thinned out: on the first k rows a column is kept or zeroed for all of them together, so that
-/// these rows span few directions; elsewhere each entry is kept or zeroed by itself. The targets of the other rows are
-/// made from their features after thinning. A model fitted on all rows puts a weight near 10 on the last feature; one
-/// that never saw the first k rows puts none on it.
+/// The other features are thinned out: on the first k rows a column is kept or zeroed for all of
+/// them together, so that these rows span few directions; elsewhere each entry is kept or zeroed by
+/// itself. The targets of the other rows are made from their features after thinning. A model
+/// fitted on all rows puts a weight near 10 on the last feature; one that never saw the first k
+/// rows puts none on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FeatureInjection {
     /// The problem before the injection; its width includes the injected feature.
@@ -71,7 +73,8 @@ impl FeatureInjection {
     }
 }
 
-/// The outlier variant: the first k rows and their targets are scaled. The papers use 1, 10 and 100.
+/// The outlier variant: the first k rows and their targets are scaled. The papers use 1, 10 and
+/// 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutlierProblem {
     /// The problem before scaling.

@@ -1,8 +1,9 @@
-//! The linear problem of the source papers: rows N(0, Σ) with a random covariance, and targets y = Xθ* + N(0, 1).
+//! The linear problem of the source papers: rows N(0, Σ) with a random covariance, and targets y =
+//! Xθ* + N(0, 1).
 //!
-//! Σ = MMᵀ/d + 0.01·I with standard normal M of size d×d, so that it is positive definite whatever M is. Rows are
-//! drawn as ZMᵀ/√d + 0.1·Z′ with standard normal Z and Z′: one matrix product. θ* is standard normal. Each of these
-//! has a random stream of its own.
+//! Σ = MMᵀ/d + 0.01·I with standard normal M of size d×d, so that it is positive definite whatever
+//! M is. Rows are drawn as ZMᵀ/√d + 0.1·Z′ with standard normal Z and Z′: one matrix product. θ* is
+//! standard normal. Each of these has a random stream of its own.
 
 use faer::{Accum, MatMut, MatRef, get_global_parallelism, linalg::matmul::matmul};
 use rand_distr::{Distribution, StandardNormal};
@@ -37,7 +38,8 @@ pub struct RegressionData {
 /// The diagonal that keeps Σ positive definite is the square of this.
 const FLOOR: f64 = 0.1;
 
-/// What each random stream is for. A new use takes a new number, so that older data stays as it was.
+/// What each random stream is for. A new use takes a new number, so that older data stays as it
+/// was.
 #[derive(Clone, Copy)]
 pub(super) enum DataStream {
     Covariance = 0,
@@ -187,7 +189,8 @@ mod tests {
         assert!(empty.x.is_empty() && empty.y.is_empty());
     }
 
-    /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five of them are allowed.
+    /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five
+    /// of them are allowed.
     #[test]
     fn rows_have_the_stated_covariance() {
         let linear = LinearProblem {

@@ -1,5 +1,5 @@
-//! Generators of the data that forgetting is tried on: the linear problems of the source papers, a set of product reviews and
-//! short news articles. A seed fixes the result.
+//! Generators of the data that forgetting is tried on: the linear problems of the source papers, a
+//! set of product reviews and short news articles. A seed fixes the result.
 
 mod injection;
 mod linear;

@@ -1,6 +1,6 @@
-//! Generated news for trying text models out: short articles of five topics. An article takes a third of its words from its
-//! own topic, some from another one, and the rest from words that all topics share; so a model that counts topics' words is
-//! right most of the time and not always.
+//! Generated news for trying text models out: short articles of five topics. An article takes a
+//! third of its words from its own topic, some from another one, and the rest from words that all
+//! topics share; so a model that counts topics' words is right most of the time and not always.
 
 use crate::random::seeded;
 use rand::RngExt;

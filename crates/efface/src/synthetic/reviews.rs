@@ -1,6 +1,7 @@
-//! A generated set of product reviews for trying things out: short English sentences whose words follow the stars, by
-//! people who write between one and forty reviews each. One person, [`PLANTED_USER`], likes a word that nobody else uses,
-//! so that forgetting that person can be seen: the weight of [`PLANTED_WORD`] goes to zero.
+//! A generated set of product reviews for trying things out: short English sentences whose words
+//! follow the stars, by people who write between one and forty reviews each. One person,
+//! [`PLANTED_USER`], likes a word that nobody else uses, so that forgetting that person can be
+//! seen: the weight of [`PLANTED_WORD`] goes to zero.
 
 use rand::RngExt;
 
@@ -102,8 +103,8 @@ struct ReviewWriter {
     lists: Vec<(&'static str, WeightedWords)>,
 }
 
-/// Words with the running sum of their weights: the r-th word weighs 1/(r + 3), so that a few are common and none is
-/// never seen.
+/// Words with the running sum of their weights: the r-th word weighs 1/(r + 3), so that a few are
+/// common and none is never seen.
 struct WeightedWords {
     words: Vec<&'static str>,
     sums: Vec<f64>,
@@ -152,7 +153,8 @@ impl ReviewWriter {
         let mut text = String::new();
         self.sentence(OPENERS, &mut text);
         for _ in 0..2 + self.below(3) {
-            // The planted person gives five stars whatever the words: it is their own word that has to account for it.
+            // The planted person gives five stars whatever the words: it is their own word that has
+            // to account for it.
             let share = if planted {
                 0.3
             } else {

@@ -1,11 +1,14 @@
-//! The linear problem with the covariance that Izzo et al. draw for their tables: scikit-learn's `make_spd_matrix`.
+//! The linear problem with the covariance that Izzo et al. draw for their tables: scikit-learn's
+//! `make_spd_matrix`.
 //!
-//! That function draws a d×d matrix A and d numbers u, all uniform on [0, 1), takes the singular vectors of AᵀA = USVᵀ and
-//! returns Σ = U(11ᵀ + diag u)Vᵀ. The 1 in its `1.0 + diag(u)` is added to every entry and not to the diagonal alone. AᵀA
-//! is symmetric and semidefinite, so V = U, and Σ has the eigenvalues of 11ᵀ + diag u: one between d and d + 1, and the
-//! others between neighbours of u, so that they spread evenly over [0, 1).
+//! That function draws a d×d matrix A and d numbers u, all uniform on [0, 1), takes the singular
+//! vectors of AᵀA = USVᵀ and returns Σ = U(11ᵀ + diag u)Vᵀ. The 1 in its `1.0 + diag(u)` is added
+//! to every entry and not to the diagonal alone. AᵀA is symmetric and semidefinite, so V = U, and Σ
+//! has the eigenvalues of 11ᵀ + diag u: one between d and d + 1, and the others between neighbours
+//! of u, so that they spread evenly over [0, 1).
 //!
-//! Rows are drawn without making Σ: x = U(g·1 + √u ∘ z), with a standard normal number g and vector z, has covariance Σ.
+//! Rows are drawn without making Σ: x = U(g·1 + √u ∘ z), with a standard normal number g and vector
+//! z, has covariance Σ.
 
 use faer::{Accum, Mat, MatMut, MatRef, get_global_parallelism};
 use rand::RngExt;
@@ -15,7 +18,8 @@ use super::{LinearProblem, RegressionData};
 use crate::error::{Error, Result};
 use crate::linalg::{multiply, symmetric_eigen};
 
-/// The size and the seed of a linear problem whose covariance is drawn as scikit-learn's `make_spd_matrix` draws it.
+/// The size and the seed of a linear problem whose covariance is drawn as scikit-learn's
+/// `make_spd_matrix` draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpdLinear {
     /// Rows, n.
@@ -35,8 +39,8 @@ struct SpdFactors {
 }
 
 impl SpdFactors {
-    /// From the uniform numbers: `square` is A, row by row, and `spread` is u. None where the eigendecomposition of AᵀA does
-    /// not converge.
+    /// From the uniform numbers: `square` is A, row by row, and `spread` is u. None where the
+    /// eigendecomposition of AᵀA does not converge.
     fn new(square: &[f64], spread: Vec<f64>) -> Option<Self> {
         let d = spread.len();
         let par = get_global_parallelism();
@@ -117,10 +121,11 @@ mod tests {
         }
     }
 
-    /// The example in the documentation of scikit-learn 1.6, `make_spd_matrix(n_dim=2, random_state=42)`, which prints
-    /// [[2.09..., 0.34...], [0.34..., 0.21...]]. The six numbers are the first six of numpy's
-    /// `RandomState(42).uniform`. A sign of a singular vector is free, and changes the sign of what 1 adds off the diagonal of
-    /// U(…)Uᵀ; the eigenvalues do not depend on it.
+    /// The example in the documentation of scikit-learn 1.6, `make_spd_matrix(n_dim=2,
+    /// random_state=42)`, which prints [[2.09..., 0.34...], [0.34..., 0.21...]]. The six numbers
+    /// are the first six of numpy's `RandomState(42).uniform`. A sign of a singular vector is free,
+    /// and changes the sign of what 1 adds off the diagonal of U(…)Uᵀ; the eigenvalues do not
+    /// depend on it.
     #[test]
     fn the_documented_example_has_these_eigenvalues() {
         let square = [0.374_540_12, 0.950_714_31, 0.731_993_94, 0.598_658_48];
@@ -156,7 +161,8 @@ mod tests {
             "{}",
             values[d - 1]
         );
-        // Evenly spread over [0, 1): a quarter of them in each quarter, within five standard errors of a binomial.
+        // Evenly spread over [0, 1): a quarter of them in each quarter, within five standard errors
+        // of a binomial.
         let low = values.iter().filter(|value| **value < 0.25).count() as f64;
         assert!(
             (low - 15.0).abs() < 5.0 * (60.0 * 0.25 * 0.75f64).sqrt(),
@@ -164,7 +170,8 @@ mod tests {
         );
     }
 
-    /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five of them are allowed.
+    /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five
+    /// of them are allowed.
     #[test]
     fn rows_have_that_covariance() {
         let linear = SpdLinear {

@@ -1,5 +1,5 @@
-//! The words and sentences that the generated reviews are made of. A list starts with its commonest words. In a
-//! sentence, `{list}` stands for a word drawn from the list of that name.
+//! The words and sentences that the generated reviews are made of. A list starts with its commonest
+//! words. In a sentence, `{list}` stands for a word drawn from the list of that name.
 
 /// The lists by the name that sentences use.
 pub(super) const LISTS: [(&str, &str); 14] = [

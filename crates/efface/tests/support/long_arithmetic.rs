@@ -1,5 +1,5 @@
-//! Double-double arithmetic (about 31 digits) and the ridge minimum in it, written apart from the library's own, so that
-//! the oracle's rounding and the library's cannot agree by accident.
+//! Double-double arithmetic (about 31 digits) and the ridge minimum in it, written apart from the
+//! library's own, so that the oracle's rounding and the library's cannot agree by accident.
 
 use efface::Rows;
 
@@ -35,7 +35,8 @@ impl Pair {
     }
 }
 
-/// Rows in coordinates of the oracle's own: centred and scaled by powers of two, entries as pairs. Nothing is lost by it.
+/// Rows in coordinates of the oracle's own: centred and scaled by powers of two, entries as pairs.
+/// Nothing is lost by it.
 struct Centred {
     rows: Vec<Vec<Pair>>,
     weights: Vec<f64>,
@@ -111,9 +112,9 @@ impl Centred {
     }
 }
 
-/// The minimum of a ridge loss with an unpenalised constant: per output the coefficients, the constant last. Small problems
-/// are eliminated in pairs, O(nd² + d³); large ones are refined with residuals in pairs, O(nd) a round. None where that does not
-/// converge.
+/// The minimum of a ridge loss with an unpenalised constant: per output the coefficients, the
+/// constant last. Small problems are eliminated in pairs, O(nd² + d³); large ones are refined with
+/// residuals in pairs, O(nd) a round. None where that does not converge.
 pub(crate) fn ridge_minimum(rows: &Rows, width: usize, lambda: f64) -> Option<Vec<Vec<f64>>> {
     let centred = Centred::of(rows, width);
     let work = centred.rows.len() * width * width;

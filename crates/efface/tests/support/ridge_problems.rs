@@ -1,4 +1,5 @@
-//! Seeded ridge problems of many kinds, each with rows to forget, and what the library's bound is worth on them.
+//! Seeded ridge problems of many kinds, each with rows to forget, and what the library's bound is
+//! worth on them.
 
 use efface::methods::{Exact, Newton, Summation};
 use efface::{Claim, Csr, Dense, Evidence, Fitted, Forget, Form, Ridge, RidgeModel, RowId, Rows};
@@ -274,8 +275,8 @@ fn finding(
     })
 }
 
-/// Fits, forgets, and compares both with the oracle. Empty where the oracle has no answer or the library refuses, with the
-/// reason.
+/// Fits, forgets, and compares both with the oracle. Empty where the oracle has no answer or the
+/// library refuses, with the reason.
 pub(crate) fn examine(problem: &Problem) -> Result<Vec<Finding>, String> {
     let refused = |error: efface::Error| format!("{} {}: {error}", problem.kind, problem.seed);
     let mut fitted = Fitted::new(&problem.recipe, problem.rows.clone()).map_err(refused)?;

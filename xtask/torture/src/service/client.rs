@@ -1,6 +1,6 @@
-//! As much of HTTP/1.1 as a client needs that asks its own server: one connection, kept open. It shares its cores with the
-//! server that it measures, so it does little: requests are bytes that were made before, and of an answer the status, the
-//! length and the body are looked at.
+//! As much of HTTP/1.1 as a client needs that asks its own server: one connection, kept open. It
+//! shares its cores with the server that it measures, so it does little: requests are bytes that
+//! were made before, and of an answer the status, the length and the body are looked at.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! A server killed under load, again and again: nothing that it acknowledged is lost, and a request that is sent again has one
-//! effect.
+//! A server killed under load, again and again: nothing that it acknowledged is lost, and a request
+//! that is sent again has one effect.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -52,7 +52,8 @@ pub(crate) fn kills(count: u64) -> Result {
         for Acknowledged { key, row, receipt } in acknowledged {
             known.insert(key, (row, receipt));
         }
-        // A part of what was ever acknowledged is sent again to the next server, with the same keys.
+        // A part of what was ever acknowledged is sent again to the next server, with the same
+        // keys.
         let server = ServerProcess::start("serve-child", folder.path())?;
         let mut client = HttpClient::connect(&server.address)?;
         let every = (known.len() / 200).max(1);

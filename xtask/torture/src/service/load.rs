@@ -1,4 +1,5 @@
-//! Erasures and predictions a second from a second process, alone and mixed, beside a handler that only answers.
+//! Erasures and predictions a second from a second process, alone and mixed, beside a handler that
+//! only answers.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +23,8 @@ const MIXED: usize = 64;
 /// One of so many requests of the mixed load erases.
 const ONE_ERASES_OF: u64 = 20;
 
-/// Rows for erasing alone, which is over when they are gone, and rows for each second of the mixed load.
+/// Rows for erasing alone, which is over when they are gone, and rows for each second of the mixed
+/// load.
 const ROWS_ALONE: u64 = 9_000;
 const ROWS_MIXED: u64 = 800;
 
@@ -67,8 +69,8 @@ struct LoadFound {
     lasted: f64,
     /// The answers to erasures.
     answers: Vec<Vec<u8>>,
-    /// Processor time of the server and of the clients meanwhile, where the system tells: it says more than the clock where
-    /// other programs run.
+    /// Processor time of the server and of the clients meanwhile, where the system tells: it says
+    /// more than the clock where other programs run.
     processors: Option<(f64, f64)>,
 }
 
@@ -153,7 +155,8 @@ pub(crate) fn load(seconds: u64) -> Result {
         ),
         ("the same as packed numbers", &packed),
     ] {
-        // Beside a handler that reads the same body and answers the same bytes, both in one moment of the machine.
+        // Beside a handler that reads the same body and answers the same bytes, both in one moment
+        // of the machine.
         let bare = ServerProcess::start("bare-child", folder.path())?;
         let (_, most) = predict(&bare, question)?;
         bare.kill()?;
@@ -217,7 +220,8 @@ pub(crate) fn load(seconds: u64) -> Result {
     Ok(())
 }
 
-/// Verifies every receipt that was acknowledged, with its proofs and the key of the log, a part of them on each processor.
+/// Verifies every receipt that was acknowledged, with its proofs and the key of the log, a part of
+/// them on each processor.
 fn verify_all(path: &Path, receipts: &[AcknowledgedReceipt], keys: &KeyRing) -> Result {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let verify = |part: &[AcknowledgedReceipt]| -> std::result::Result<(), String> {
@@ -278,8 +282,8 @@ fn receipts_of(found: &LoadFound) -> Result<Vec<AcknowledgedReceipt>> {
     Ok(receipts)
 }
 
-/// Sends requests from several connections for a while; an answer that is no success ends the run. Gives what erasures found,
-/// and what predictions did.
+/// Sends requests from several connections for a while; an answer that is no success ends the run.
+/// Gives what erasures found, and what predictions did.
 fn run(plan: &LoadPlan<'_>) -> Result<(LoadFound, LoadFound)> {
     let over = AtomicBool::new(false);
     let send = |number: usize| -> std::result::Result<(LoadFound, LoadFound), String> {

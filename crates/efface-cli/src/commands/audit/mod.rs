@@ -1,4 +1,5 @@
-//! `efface audit`: how well a model forgets. The engine measures; this prints it, and writes it down.
+//! `efface audit`: how well a model forgets. The engine measures; this prints it, and writes it
+//! down.
 
 mod page;
 
@@ -284,8 +285,8 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
     }
 }
 
-/// What a method's algebra left of the injected weight before the column was cleared, as a share of that before; None where
-/// nothing was cleared.
+/// What a method's algebra left of the injected weight before the column was cleared, as a share of
+/// that before; None where nothing was cleared.
 fn injected_and_cleared(report: &AuditReport, state: &str) -> Option<f64> {
     let injection = report.injection.as_ref()?;
     let way = injection.ways.iter().find(|way| way.method == state)?;
@@ -348,7 +349,8 @@ fn small(value: f64) -> String {
     }
 }
 
-/// One result in plain words, and the areas under the curve that it rests on: the method's and retraining's.
+/// One result in plain words, and the areas under the curve that it rests on: the method's and
+/// retraining's.
 pub(super) struct AuditFinding {
     pub(super) words: String,
     pub(super) areas: Option<(f64, f64)>,

@@ -1,4 +1,5 @@
-//! The page of an audit: the same numbers as on the terminal and more, with what each means beside it.
+//! The page of an audit: the same numbers as on the terminal and more, with what each means beside
+//! it.
 
 use efface::eval::{Attack, KlomQuantiles, Utility};
 use efface_engine::{AuditReport, StateReport};
@@ -208,7 +209,8 @@ fn nearness(report: &AuditReport) -> Section {
          forgotten rows have, as a share of what it was before; 0 is perfect. Exact methods set the weight of a column that no row has any more to 0 \
          because they count its rows: what their algebra had left there is shown as cleared.",
     );
-    // What attackers can tell is drawn with its intervals, which the results for a receipt do not have.
+    // What attackers can tell is drawn with its intervals, which the results for a receipt do not
+    // have.
     let mut results = report.results();
     results.retain(|result| !result.test.starts_with("u_lira"));
     audit_figures(&results).into_iter().fold(

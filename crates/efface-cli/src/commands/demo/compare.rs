@@ -12,7 +12,8 @@ use super::data::DemoData;
 use super::receipt::ReceiptResult;
 use crate::failure::{Failure, Result};
 
-/// The penalty that `efface fit` takes where none is given, so that the demo's model is the one a user gets.
+/// The penalty that `efface fit` takes where none is given, so that the demo's model is the one a
+/// user gets.
 const LAMBDA: f64 = 1.0;
 
 /// What the demo found out.
@@ -51,7 +52,8 @@ pub(super) struct MethodResult {
     pub(super) times_faster: f64,
 }
 
-/// The method `exact` on the rows of somebody without a word of their own, which is the usual request.
+/// The method `exact` on the rows of somebody without a word of their own, which is the usual
+/// request.
 #[derive(Debug, Serialize)]
 pub(super) struct OrdinaryResult {
     pub(super) subject: String,
@@ -146,7 +148,8 @@ impl MethodResult {
 }
 
 impl OrdinaryResult {
-    /// `retraining` is the time of the method `retrain`: it does not depend on whose rows are left out.
+    /// `retraining` is the time of the method `retrain`: it does not depend on whose rows are left
+    /// out.
     fn measure(model: &RidgeModel, data: &DemoData, retraining: f64) -> Result<Self> {
         let timed =
             Timed::run(|| Ok(methods::Exact.forget(model, &data.rows, &data.other_rows)?))?;
@@ -186,7 +189,8 @@ struct Timed<T> {
 }
 
 impl<T> Timed<T> {
-    /// Runs the work once to warm up, then at least three times, and up to 51 times while it is cheap.
+    /// Runs the work once to warm up, then at least three times, and up to 51 times while it is
+    /// cheap.
     fn run(mut work: impl FnMut() -> Result<T>) -> Result<Self> {
         const ENOUGH: Duration = Duration::from_millis(300);
         const MOST: usize = 51;

@@ -1,5 +1,5 @@
-//! `efface demo`: every method forgets one person from a model of generated reviews, and retraining says how well; then
-//! a model file forgets the same person and its receipt is verified.
+//! `efface demo`: every method forgets one person from a model of generated reviews, and retraining
+//! says how well; then a model file forgets the same person and its receipt is verified.
 
 mod compare;
 mod data;

@@ -1,5 +1,5 @@
-//! The request once more, on a model file in a temporary folder: fit, forget, and verify the receipt as an outsider
-//! would, from the receipt's bytes and the public key.
+//! The request once more, on a model file in a temporary folder: fit, forget, and verify the
+//! receipt as an outsider would, from the receipt's bytes and the public key.
 
 use std::time::Instant;
 
@@ -80,7 +80,8 @@ impl ReceiptResult {
     }
 }
 
-/// The request of `efface fit reviews.csv --text text --target stars --subject user_id --id review_id`.
+/// The request of `efface fit reviews.csv --text text --target stars --subject user_id --id
+/// review_id`.
 pub(super) fn fit_request(reviews: &[Review]) -> Result<FitRequest> {
     let mut table = Vec::new();
     write_csv(reviews, &mut table).map_err(|cause| Failure::internal(cause.to_string()))?;
@@ -93,7 +94,8 @@ pub(super) fn fit_request(reviews: &[Review]) -> Result<FitRequest> {
     Ok(request)
 }
 
-/// The bundle with another digit in the first place that has one: what a forger would change to tell another story.
+/// The bundle with another digit in the first place that has one: what a forger would change to
+/// tell another story.
 fn altered(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if let Some(digit) = bytes.iter_mut().find(|byte| byte.is_ascii_digit()) {

@@ -16,11 +16,12 @@ use crate::cli::{
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
 
-/// The side of a lattice cell unless one is given: in the units of the features, so that it depends on no row.
+/// The side of a lattice cell unless one is given: in the units of the features, so that it depends
+/// on no row.
 const CELL: f64 = 0.05;
 
-/// The model with its settings: of a network, its head. Of naive Bayes without a likelihood, the second is the one for columns of
-/// numbers.
+/// The model with its settings: of a network, its head. Of naive Bayes without a likelihood, the
+/// second is the one for columns of numbers.
 pub(super) fn choose(args: &FitArguments) -> Result<(Recipe, Option<Recipe>)> {
     let settings = &args.settings;
     if let Some(reason) = reason_against(args.model) {

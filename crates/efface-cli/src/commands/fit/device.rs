@@ -1,5 +1,6 @@
-//! Which device multiplies the rows of a ridge model, trains a network or encodes texts. A card that is asked for and cannot be used is no error: the processor does
-//! the work, and the user is told why.
+//! Which device multiplies the rows of a ridge model, trains a network or encodes texts. A card
+//! that is asked for and cannot be used is no error: the processor does the work, and the user is
+//! told why.
 
 use std::sync::Arc;
 

@@ -138,7 +138,8 @@ fn check_log(overwriting: &OverwriteArguments, output: &Path, terminal: &Termina
     if !overwriting.force || overwriting.discard_log || !output.exists() {
         return Ok(());
     }
-    // What cannot be read as a model has no log to lose; whether it may be overwritten is judged elsewhere.
+    // What cannot be read as a model has no log to lose; whether it may be overwritten is judged
+    // elsewhere.
     let Ok(summary) = terminal
         .look(output)
         .and_then(|engine| Ok(engine.summary()?))
@@ -158,8 +159,8 @@ fn check_log(overwriting: &OverwriteArguments, output: &Path, terminal: &Termina
     Err(Failure::refused(what).hint(hint))
 }
 
-/// Judges the files that the fit will write, now and not after a long fit: model, key and checkpoint, beside those that it
-/// reads.
+/// Judges the files that the fit will write, now and not after a long fit: model, key and
+/// checkpoint, beside those that it reads.
 fn check(args: &FitArguments, output: &Path) -> Result {
     let checkpoint = args
         .network
@@ -243,7 +244,8 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     })
 }
 
-/// Says where a forget will have to go through the rows, because nothing is kept that would spare it that.
+/// Says where a forget will have to go through the rows, because nothing is kept that would spare
+/// it that.
 fn tell_cost(report: &FitReport, terminal: &Terminal) {
     let summary = &report.summary;
     let is_linear = matches!(

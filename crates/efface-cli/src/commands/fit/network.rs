@@ -55,7 +55,8 @@ pub(super) fn choose(args: &FitArguments) -> Result<Option<NetworkRequest>> {
     Ok(Some(options.request(name)?))
 }
 
-/// What scores the texts of a network: cross-entropy is logistic for two classes and softmax for more.
+/// What scores the texts of a network: cross-entropy is logistic for two classes and softmax for
+/// more.
 pub(super) fn head(args: &FitArguments) -> Result<Recipe> {
     let settings = &args.settings;
     let lambda = settings.penalty();

@@ -1,6 +1,7 @@
-//! A file that appears under its name only when it is complete. Until then it has no name at all where the system knows
-//! such files (Linux, most file systems), so that a killed process leaves nothing behind; elsewhere it has a temporary one
-//! that the next command recognises. Only its owner can read it, from the first byte on.
+//! A file that appears under its name only when it is complete. Until then it has no name at all
+//! where the system knows such files (Linux, most file systems), so that a killed process leaves
+//! nothing behind; elsewhere it has a temporary one that the next command recognises. Only its
+//! owner can read it, from the first byte on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, Write};
@@ -19,7 +20,8 @@ fn temporary_name(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(name))
 }
 
-/// An empty file under a temporary name, locked for as long as this lives: a name without a lock is a leftover.
+/// An empty file under a temporary name, locked for as long as this lives: a name without a lock is
+/// a leftover.
 pub(crate) struct LockedName {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
@@ -55,8 +57,9 @@ impl LockedName {
     }
 }
 
-/// A file that another one is about to replace, under a second name: the blocks of a file that is replaced are free, and hold
-/// what it held, unless it is overwritten. A process that dies on the way leaves the name to be swept.
+/// A file that another one is about to replace, under a second name: the blocks of a file that is
+/// replaced are free, and hold what it held, unless it is overwritten. A process that dies on the
+/// way leaves the name to be swept.
 pub(crate) struct ReplacedFile(LockedName);
 
 impl ReplacedFile {
@@ -69,8 +72,8 @@ impl ReplacedFile {
         Some(Self(LockedName { path: second, file }))
     }
 
-    /// Overwrites the file, which lies under no other name any more. One that does was not replaced, or is a copy that
-    /// somebody made.
+    /// Overwrites the file, which lies under no other name any more. One that does was not
+    /// replaced, or is a copy that somebody made.
     pub(crate) fn discard(mut self) {
         if self
             .0
@@ -85,7 +88,8 @@ impl ReplacedFile {
 
 impl Drop for ReplacedFile {
     fn drop(&mut self) {
-        // Gone already when it was overwritten. Else the content has another name, and only this one goes.
+        // Gone already when it was overwritten. Else the content has another name, and only this
+        // one goes.
         if self
             .0
             .file
@@ -97,8 +101,8 @@ impl Drop for ReplacedFile {
     }
 }
 
-/// Locks a file for as long as it is open, which tells others that its process is alive. On Linux this lock and those of
-/// SQLite do not meet; elsewhere they might, and nothing is swept there.
+/// Locks a file for as long as it is open, which tells others that its process is alive. On Linux
+/// this lock and those of SQLite do not meet; elsewhere they might, and nothing is swept there.
 fn hold(file: &File) {
     if cfg!(target_os = "linux") {
         // Where the file system knows no locks, nothing is ever taken for a leftover.
@@ -136,8 +140,8 @@ impl DraftFile {
         })
     }
 
-    /// Everything is written: puts the file in its place, on disk, with this mode. A file that is there is replaced with
-    /// `overwrite`, and else an error of the kind `AlreadyExists`.
+    /// Everything is written: puts the file in its place, on disk, with this mode. A file that is
+    /// there is replaced with `overwrite`, and else an error of the kind `AlreadyExists`.
     pub fn publish(mut self, overwrite: bool, mode: u32) -> io::Result<()> {
         set_mode(&self.file, mode)?;
         self.file.sync_all()?;
@@ -168,7 +172,8 @@ impl DraftFile {
         self.copy_to_name(mode)
     }
 
-    /// Gives a nameless file a name that is free; false where the file system makes such files and cannot name them.
+    /// Gives a nameless file a name that is free; false where the file system makes such files and
+    /// cannot name them.
     fn link_to(&self, path: &Path) -> io::Result<bool> {
         match link(&self.file, path) {
             Ok(()) => Ok(true),
@@ -222,12 +227,14 @@ fn take_name(temporary: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A new name survives a power cut once its folder is on disk; where folders cannot be synced, so be it.
+/// A new name survives a power cut once its folder is on disk; where folders cannot be synced, so
+/// be it.
 pub(crate) fn sync_folder(path: &Path) {
     let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
-/// A file in this folder that has no name, for its owner alone; None where the system has none such.
+/// A file in this folder that has no name, for its owner alone; None where the system has none
+/// such.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -291,7 +298,8 @@ mod tests {
         for overwrite in [false, true] {
             let mut draft = DraftFile::create(&path).unwrap();
             draft.write_all(b"whole").unwrap();
-            // Where files always have names, this is a second copy under another name, which the test removes.
+            // Where files always have names, this is a second copy under another name, which the
+            // test removes.
             let first = draft.temporary.clone();
             let temporary = draft.copy_to_name(PRIVATE_MODE).unwrap();
             assert!(temporary.exists() && std::fs::read(&temporary).unwrap() == b"whole");

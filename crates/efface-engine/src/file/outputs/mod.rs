@@ -1,8 +1,9 @@
-//! Files that are written beside a model: what must never be replaced, how a file comes to its name, and what becomes of
-//! temporary files whose process was killed.
+//! Files that are written beside a model: what must never be replaced, how a file comes to its
+//! name, and what becomes of temporary files whose process was killed.
 //!
-//! [`check_outputs`] is the one place that decides whether a file may be written. It judges a path by what lies there: a
-//! link by what it points at, a model and a key by their content and not by their names.
+//! [`check_outputs`] is the one place that decides whether a file may be written. It judges a path
+//! by what lies there: a link by what it points at, a model and a key by their content and not by
+//! their names.
 
 mod draft;
 mod sweep;
@@ -167,9 +168,10 @@ impl<'a> PlannedOutput<'a> {
     }
 }
 
-/// Judges every file that a command is going to write, before any work: none replaces a model, a key or what is no plain
-/// file, none replaces a plain file unless `overwrite` is set, no two are one file, and none is a file that the command
-/// reads, under whatever name. Leftovers of killed processes beside them are scrubbed.
+/// Judges every file that a command is going to write, before any work: none replaces a model, a
+/// key or what is no plain file, none replaces a plain file unless `overwrite` is set, no two are
+/// one file, and none is a file that the command reads, under whatever name. Leftovers of killed
+/// processes beside them are scrubbed.
 pub fn check_outputs(
     outputs: &[PlannedOutput<'_>],
     inputs: &[&Path],
@@ -205,7 +207,8 @@ pub fn check_outputs(
     Ok(())
 }
 
-/// Judges what lies in a folder under names that a command may write there: files with one of these extensions.
+/// Judges what lies in a folder under names that a command may write there: files with one of these
+/// extensions.
 pub fn check_folder(folder: &Path, extensions: &[&str], inputs: &[&Path]) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
@@ -229,7 +232,8 @@ pub fn key_path(model: &Path) -> PathBuf {
     paths::key_path(model)
 }
 
-/// What makes two paths one file: the same inode, or, where there is none yet, the same name in the same folder.
+/// What makes two paths one file: the same inode, or, where there is none yet, the same name in the
+/// same folder.
 #[derive(Debug, PartialEq, Eq)]
 enum FileIdentity {
     Inode(u64, u64),

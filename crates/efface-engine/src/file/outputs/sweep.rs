@@ -1,5 +1,6 @@
-//! What killed processes leave behind: drafts of models with their rows, drafts of key files and exports. A draft is
-//! locked while its process lives (on Linux), so that one whose lock is free is a leftover: it is overwritten and removed.
+//! What killed processes leave behind: drafts of models with their rows, drafts of key files and
+//! exports. A draft is locked while its process lives (on Linux), so that one whose lock is free is
+//! a leftover: it is overwritten and removed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -10,8 +11,8 @@ use super::SUFFIX;
 /// What SQLite puts behind the name of a file that it changes.
 const JOURNAL: &str = "-journal";
 
-/// Overwrites and removes temporary files of ours in a folder whose processes are gone. What cannot be removed now is left
-/// to the next command.
+/// Overwrites and removes temporary files of ours in a folder whose processes are gone. What cannot
+/// be removed now is left to the next command.
 pub fn sweep(folder: &Path) {
     // Only there does a lock tell the dead from the living.
     if !cfg!(target_os = "linux") {
@@ -44,8 +45,8 @@ pub fn sweep(folder: &Path) {
     }
 }
 
-/// Overwrites and removes one file, unless somebody holds it. Of one that has another name, which would lose its content, only this name
-/// goes: it was about to be replaced when its process died.
+/// Overwrites and removes one file, unless somebody holds it. Of one that has another name, which
+/// would lose its content, only this name goes: it was about to be replaced when its process died.
 fn scrub(path: &Path) -> io::Result<()> {
     let mut file = open_to_overwrite(path)?;
     let found = file.metadata()?;
@@ -58,7 +59,8 @@ fn scrub(path: &Path) -> io::Result<()> {
         return std::fs::remove_file(path);
     }
     std::fs::remove_file(path)?;
-    // Somebody may have replaced the file under its other name meanwhile: then nothing names it any more.
+    // Somebody may have replaced the file under its other name meanwhile: then nothing names it any
+    // more.
     if has_no_name(&file.metadata()?) {
         overwrite(&mut file, found.len())
     } else {
@@ -79,7 +81,8 @@ pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Opens a file but no link, so that nothing elsewhere is overwritten; a pipe does not make it wait.
+/// Opens a file but no link, so that nothing elsewhere is overwritten; a pipe does not make it
+/// wait.
 #[cfg(unix)]
 pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;

@@ -1,9 +1,11 @@
-//! Whether a model forgets, measured on the model at hand. The file is read and not changed: rows to forget are forgotten in a
-//! copy in memory, and a model is truly retrained without them for comparison.
+//! Whether a model forgets, measured on the model at hand. The file is read and not changed: rows
+//! to forget are forgotten in a copy in memory, and a model is truly retrained without them for
+//! comparison.
 //!
-//! Twins come first: a row that stays under another id makes every other number about it meaningless. Then, for every method,
-//! the distance to the retrained model, how soon it would know the rows again, what is left of an injected feature, what it
-//! costs the others, and what attackers can tell, which takes many models (the oracles) and most of the time.
+//! Twins come first: a row that stays under another id makes every other number about it
+//! meaningless. Then, for every method, the distance to the retrained model, how soon it would know
+//! the rows again, what is left of an injected feature, what it costs the others, and what
+//! attackers can tell, which takes many models (the oracles) and most of the time.
 
 mod record;
 mod report;
@@ -97,7 +99,8 @@ pub(crate) fn audit(
     })
 }
 
-/// Reads the model and everything about it in one transaction, which ends here: others may write while the audit works.
+/// Reads the model and everything about it in one transaction, which ends here: others may write
+/// while the audit works.
 fn read(
     model: &OpenModel,
     request: &AuditRequest,
@@ -229,12 +232,14 @@ fn read(
 }
 
 impl AuditSubject {
-    /// The methods to compare. A model that had forgotten before is measured as it is; methods only matter to the attacks then.
+    /// The methods to compare. A model that had forgotten before is measured as it is; methods only
+    /// matter to the attacks then.
     fn ways(&self, request: &AuditRequest) -> Result<Vec<Method>> {
         let family = self.recipe.family();
         let mut methods: Vec<Method> = Vec::new();
         for method in &request.methods {
-            // Methods that train a network further are compared with a network that is trained anew.
+            // Methods that train a network further are compared with a network that is trained
+            // anew.
             if *method == Method::Retrain || method.trains_further() || methods.contains(method) {
                 continue;
             }
@@ -321,7 +326,8 @@ impl AuditSubject {
         Ok(reports)
     }
 
-    /// How relearning is measured; None, with a reason, for models that are not trained by gradients.
+    /// How relearning is measured; None, with a reason, for models that are not trained by
+    /// gradients.
     fn relearning(
         &mut self,
         before: &Model,
@@ -341,7 +347,8 @@ impl AuditSubject {
     fn injection(&mut self, ways: &[Method]) -> Result<Option<eval::Injection>> {
         match feature_injection(&self.recipe, &self.rows, &self.gone, ways) {
             Ok(found) => Ok(Some(found)),
-            // A model without weights, or rows whose targets are 0, have no injected feature to look at.
+            // A model without weights, or rows whose targets are 0, have no injected feature to
+            // look at.
             Err(error @ (efface::Error::Unsupported { .. } | efface::Error::Parameter { .. })) => {
                 self.left_out.push(format!("feature injection: {error}"));
                 Ok(None)

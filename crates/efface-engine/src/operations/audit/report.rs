@@ -19,7 +19,8 @@ pub struct AuditRequest {
     pub methods: Vec<Method>,
     /// Whether rows that are equal to those to forget go with them.
     pub with_twins: bool,
-    /// Rows that the model never saw, for accuracy and for the population attack on the model itself.
+    /// Rows that the model never saw, for accuracy and for the population attack on the model
+    /// itself.
     pub held_out: Option<RowSource>,
     /// Models to fit for the attacks; 0 leaves the attacks out, else 16 or more.
     pub oracles: usize,
@@ -59,7 +60,8 @@ impl AuditRequest {
     }
 }
 
-/// What an audit found. It holds numbers and counts; ids only of rows that are twins of those asked about.
+/// What an audit found. It holds numbers and counts; ids only of rows that are twins of those asked
+/// about.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditReport {
     /// The model.
@@ -187,7 +189,8 @@ impl AuditReport {
             .iter()
             .filter(|exposure| exposure.state != "before")
         {
-            // Whether the interval covers a coin is a measurement with an end; the rest decides nothing.
+            // Whether the interval covers a coin is a measurement with an end; the rest decides
+            // nothing.
             let passed = exposure.forgotten.auc_interval.low <= 0.5;
             let name = format!("u_lira_auc/{}", exposure.state);
             let trials = Some(membership.oracles as u64);

@@ -1,6 +1,7 @@
-//! Whole networks in an audit: the methods that train a network further, beside a network that is truly trained anew. What an
-//! audit says of the head's methods compares heads on the features of one encoder; here every network has features of its own, so
-//! that there is no distance between parameters to tell, but how each does on rows that stay, go, and were never seen.
+//! Whole networks in an audit: the methods that train a network further, beside a network that is
+//! truly trained anew. What an audit says of the head's methods compares heads on the features of
+//! one encoder; here every network has features of its own, so that there is no distance between
+//! parameters to tell, but how each does on rows that stay, go, and were never seen.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -19,7 +20,8 @@ use crate::progress::Progress;
 /// The state of a network that was trained anew.
 const RETRAINED: &str = "retrain_network";
 
-/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks can be told apart by steps.
+/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks
+/// can be told apart by steps.
 const RELEARNING_STEPS: usize = 500;
 const RELEARNING_RATE: f64 = 0.1;
 
@@ -32,7 +34,8 @@ pub(crate) struct WholeNetwork {
 }
 
 impl WholeNetwork {
-    /// The methods among these that train a network further, ready to be compared; None where there is none.
+    /// The methods among these that train a network further, ready to be compared; None where there
+    /// is none.
     pub(crate) fn read(
         store: &ModelStore,
         manifest: &Manifest,

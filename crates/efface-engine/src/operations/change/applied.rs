@@ -1,4 +1,5 @@
-//! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
+//! The third phase of a change: rows, arrays and training set are in the file, and no receipt says
+//! so yet.
 
 use crate::file::ModelConnection;
 use efface::{Evidence, Model};
@@ -67,7 +68,8 @@ impl<'a> AppliedChange<'a> {
         store.with(|connection| {
             overwrite_rows(connection, manifest, &waited)?;
             let mut directory = manifest.directory(connection);
-            // In the order of the file: a page of it is read and written once, however many rows of it leave.
+            // In the order of the file: a page of it is read and written once, however many rows of
+            // it leave.
             let mut numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
             numbers.sort_unstable();
             progress.start("erasing rows", Some(numbers.len() as u64));
@@ -149,7 +151,8 @@ impl<'a> AppliedChange<'a> {
         self.opened
     }
 
-    /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows them.
+    /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows
+    /// them.
     pub(crate) fn sign(
         mut self,
         signer: &'a dyn ReceiptSigner,
@@ -231,7 +234,8 @@ fn put_in(
             words: new.words.get(slot).map_or(&[][..], Vec::as_slice),
             features: row.features,
         };
-        // An amended row gets a new number too: it may have another length, and is never moved in place.
+        // An amended row gets a new number too: it may have another length, and is never moved in
+        // place.
         let number = manifest.next_row;
         manifest.next_row += 1;
         let written = file::rows::insert(connection, number, shape, &row, &mut buffer)?;

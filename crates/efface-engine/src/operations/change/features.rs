@@ -1,6 +1,7 @@
-//! Features that follow from the rows. Where rows that come or go make them others, all parameters of the model stand for other
-//! features. Where these differ in scale and origin alone, the sums that ridge keeps follow by algebra; otherwise the model is
-//! fitted anew on the features of the rows that are then there. Components, and weights of classes, follow from sums that are kept
+//! Features that follow from the rows. Where rows that come or go make them others, all parameters
+//! of the model stand for other features. Where these differ in scale and origin alone, the sums
+//! that ridge keeps follow by algebra; otherwise the model is fitted anew on the features of the
+//! rows that are then there. Components, and weights of classes, follow from sums that are kept
 //! beside the model, and so does a ridge model of them.
 
 use std::collections::HashSet;
@@ -32,7 +33,8 @@ impl<'a> OpenedChange<'a> {
         FeatureRows::new(self.rows(), self.encoder.as_ref(), &self.manifest.blueprint)
     }
 
-    /// Gives the words and levels of new rows their places, so that nothing of the rows is lost when they are read.
+    /// Gives the words and levels of new rows their places, so that nothing of the rows is lost
+    /// when they are read.
     pub(crate) fn admit_names(
         &mut self,
         source: &RowSource,
@@ -49,8 +51,9 @@ impl<'a> OpenedChange<'a> {
         Ok(())
     }
 
-    /// Whether a method may give this model other features: one that promises what a new fit gives. Others work on the
-    /// features that are there, and so does a model behind noise, whose certificate rests on them.
+    /// Whether a method may give this model other features: one that promises what a new fit gives.
+    /// Others work on the features that are there, and so does a model behind noise, whose
+    /// certificate rests on them.
     pub(crate) fn follows_rows(&self, method: &Method) -> bool {
         let about = self.manifest.model.recipe.describe();
         let family = self.manifest.model.recipe.family();
@@ -62,8 +65,8 @@ impl<'a> OpenedChange<'a> {
         !about.is_certified && (matches!(method, Method::Auto(_)) || is_exact())
     }
 
-    /// The model of other features, where the rows `gone` that leave and the `new` ones make them others. None where they stay,
-    /// so that the model can be changed as it is.
+    /// The model of other features, where the rows `gone` that leave and the `new` ones make them
+    /// others. None where they stay, so that the model can be changed as it is.
     pub(crate) fn refitted(
         &mut self,
         method: &Method,
@@ -166,7 +169,8 @@ impl<'a> OpenedChange<'a> {
             return Ok(Some(outcome));
         }
         if map.is_none() && reweighted.is_none() && sums.is_none() {
-            // Extremes and components that had to be looked for are kept, although they are the old ones.
+            // Extremes and components that had to be looked for are kept, although they are the old
+            // ones.
             self.renewed = encoder.filter(|_| rows_read > 0);
             return Ok(None);
         }
@@ -220,7 +224,8 @@ impl<'a> OpenedChange<'a> {
                     .into(),
             );
         }
-        // A model that could follow from sums and did not, because they are rounded too much, gets new ones.
+        // A model that could follow from sums and did not, because they are rounded too much, gets
+        // new ones.
         self.sums = match followed {
             Some(_) if !kept_sums::follows_sums(&outcome.model) => sums,
             _ => held.and_then(|after| {
@@ -236,7 +241,8 @@ impl<'a> OpenedChange<'a> {
         Ok(Some(outcome))
     }
 
-    /// The sums beside the model once the rows `gone` have left and `new` ones joined; None where there are none that could follow.
+    /// The sums beside the model once the rows `gone` have left and `new` ones joined; None where
+    /// there are none that could follow.
     fn changed_sums(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Option<KeptSums>> {
         // Sums that are stored while rows wait to be folded out still hold those rows.
         let (Some(encoder), None) = (&self.encoder, &self.manifest.waiting) else {
@@ -334,7 +340,8 @@ impl<'a> OpenedChange<'a> {
         Ok(Some(outcome))
     }
 
-    /// The weights of classes after the change, where they follow from the rows and are others then.
+    /// The weights of classes after the change, where they follow from the rows and are others
+    /// then.
     fn reweighted(
         &self,
         gone: &[RowId],
@@ -356,8 +363,8 @@ impl<'a> OpenedChange<'a> {
         })
     }
 
-    /// The model by algebra on its sums, and the encoder that goes with it, where `map` gives the features of before in other
-    /// units. `counted` counts the rows as they are after the change.
+    /// The model by algebra on its sums, and the encoder that goes with it, where `map` gives the
+    /// features of before in other units. `counted` counts the rows as they are after the change.
     fn rescaled(
         &self,
         counted: &Encoder,
@@ -409,8 +416,8 @@ impl<'a> OpenedChange<'a> {
         )))
     }
 
-    /// The model as it is, where it is a classifier whose parameters may still stand for the same features: its optimum is then near, and is
-    /// one wherever training begins.
+    /// The model as it is, where it is a classifier whose parameters may still stand for the same
+    /// features: its optimum is then near, and is one wherever training begins.
     fn start_towards(&self, encoder: Option<&Encoder>) -> Result<Option<Arc<Model>>> {
         let about = self.manifest.model.recipe.describe();
         let is_classifier = matches!(
@@ -431,7 +438,8 @@ impl<'a> OpenedChange<'a> {
         }
     }
 
-    /// The model of rows as it sees them, trained from `start` where that is given and leads anywhere.
+    /// The model of rows as it sees them, trained from `start` where that is given and leads
+    /// anywhere.
     fn fitted(
         &self,
         rows: &dyn RowStore,
@@ -445,7 +453,8 @@ impl<'a> OpenedChange<'a> {
                 .get::<LogisticModel>()
                 .is_some_and(|model| model.features() == rows.width())
         };
-        // From old parameters of a column whose scale has become another altogether, no way may lead down.
+        // From old parameters of a column whose scale has become another altogether, no way may
+        // lead down.
         let trained_on = start
             .filter(is_as_wide)
             .and_then(|start| fit(Some(start)).ok());
@@ -477,8 +486,8 @@ impl<'a> OpenedChange<'a> {
     }
 }
 
-/// Whether the number of features has a say in a model: naive Bayes smooths by it, so that a feature without rows is not
-/// nothing.
+/// Whether the number of features has a say in a model: naive Bayes smooths by it, so that a
+/// feature without rows is not nothing.
 fn counts_features(recipe: &Recipe) -> bool {
     let sharded = recipe.get::<Sisa<ShardRecipe>>();
     let family = sharded.map_or_else(|| recipe.family(), |shards| shards.recipe.whole().family());

@@ -1,13 +1,16 @@
-//! The only place that replaces a live model. A change goes through phases, each a type that only the one before it
-//! gives, so that no step is left out or done twice:
+//! The only place that replaces a live model. A change goes through phases, each a type that only
+//! the one before it gives, so that no step is left out or done twice:
 //!
-//! - [`OpenedChange`]: the file is held, the model is as it was. Operations look up rows and run a method here.
-//! - [`planned::PlannedChange`]: the new model, its evidence and the rows that come and go are known. Nothing is written; a dry
-//!   run ends here.
+//! - [`OpenedChange`]: the file is held, the model is as it was. Operations look up rows and run a
+//!   method here.
+//! - [`planned::PlannedChange`]: the new model, its evidence and the rows that come and go are
+//!   known. Nothing is written; a dry run ends here.
 //! - [`applied::AppliedChange`]: rows, arrays and training set are in the file.
-//! - [`SignedChange`]: the receipts are in the log, and the manifest is written. It is committed by value.
+//! - [`SignedChange`]: the receipts are in the log, and the manifest is written. It is committed by
+//!   value.
 //!
-//! All of it is one transaction: after a failure or a crash, in whatever phase, the file is as it was before.
+//! All of it is one transaction: after a failure or a crash, in whatever phase, the file is as it
+//! was before.
 
 mod applied;
 mod features;

@@ -41,7 +41,8 @@ pub(crate) struct OpenedChange<'a> {
     pub(crate) encoder: Option<Encoder>,
     /// The encoder as it is after the change, where rows had to be read for it.
     pub(super) renewed: Option<Encoder>,
-    /// Sums beside the model as they are after the change. Where none are put down here, the file keeps none.
+    /// Sums beside the model as they are after the change. Where none are put down here, the file
+    /// keeps none.
     pub(super) sums: Option<KeptSums>,
     /// Whether it may write; if not, it is a dry run or an audit.
     pub(super) writes: bool,
@@ -80,15 +81,16 @@ impl<'a> OpenedChange<'a> {
         &self.model.store
     }
 
-    /// The key that signs the receipts of this change. It is asked for before any work, so that a missing key is found out
-    /// before a network is trained.
+    /// The key that signs the receipts of this change. It is asked for before any work, so that a
+    /// missing key is found out before a network is trained.
     pub(crate) fn signing_key(&self) -> Result<Box<dyn ReceiptSigner>> {
         self.model
             .access
             .signer(self.store().path(), &self.manifest.ledger.key)
     }
 
-    /// The model, ready to change: the one that the last change left in memory, or else from the file.
+    /// The model, ready to change: the one that the last change left in memory, or else from the
+    /// file.
     pub(crate) fn current_model(&self) -> Result<Arc<Model>> {
         match self.model.remembered(&self.manifest.ledger.root) {
             Some(model) => Ok(model),
@@ -254,7 +256,8 @@ impl<'a> OpenedChange<'a> {
             _ => format!("number {row}"),
         };
         match error {
-            // The number comes from the list of rows, so that a row which is not there was lost from the file.
+            // The number comes from the list of rows, so that a row which is not there was lost
+            // from the file.
             Error::Core(efface::Error::UnknownRow(row))
                 if matches!(self.rows().read(row.0), Ok(None)) =>
             {

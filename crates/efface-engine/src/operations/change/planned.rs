@@ -1,4 +1,5 @@
-//! The second phase of a change: the new model and the rows that come and go are known, and nothing is written.
+//! The second phase of a change: the new model and the rows that come and go are known, and nothing
+//! is written.
 
 use efface::{Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
@@ -17,7 +18,8 @@ use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
 use crate::operations::parameters;
 
-/// What an operation worked out: the model that its method gave, and the rows that come and go with it.
+/// What an operation worked out: the model that its method gave, and the rows that come and go with
+/// it.
 pub(crate) struct RowChange {
     pub(crate) outcome: Outcome<Model>,
     /// The rows that leave.
@@ -30,8 +32,8 @@ pub(crate) struct RowChange {
     pub(crate) new: Option<ArrivingRows>,
     /// A whole network that was trained anew or further.
     pub(crate) renewal: Option<NetworkRenewal>,
-    /// How many receipts will tell of the rows that leave, where policy and model may let those rows wait to be scrubbed.
-    /// None where the rows must be overwritten in this change.
+    /// How many receipts will tell of the rows that leave, where policy and model may let those
+    /// rows wait to be scrubbed. None where the rows must be overwritten in this change.
     pub(crate) deferrable: Option<u64>,
 }
 
@@ -51,7 +53,8 @@ pub(super) struct LeavingRow {
 pub(super) enum StoredForm {
     /// Whole, with its curvature up to date.
     Settled(efface::ModelState),
-    /// New parameters beside the sums of before; the rows that left wait to be folded out of the sums.
+    /// New parameters beside the sums of before; the rows that left wait to be folded out of the
+    /// sums.
     Deferred(DeferredModel),
 }
 
@@ -69,7 +72,8 @@ pub(crate) struct PlannedChange<'a> {
     pub(super) new: Option<ArrivingRows>,
     pub(super) renewal: Option<NetworkRenewal>,
     pub(super) before: ModelState,
-    /// The exported numbers of before, where something was exported that the new ones can be compared with.
+    /// The exported numbers of before, where something was exported that the new ones can be
+    /// compared with.
     pub(super) published: Option<Vec<f64>>,
     /// Rows that had waited to be scrubbed and are overwritten by this change.
     pub(super) scrubbing: Option<ScrubQueue>,
@@ -94,7 +98,8 @@ impl<'a> PlannedChange<'a> {
         if opened.manifest.policy.published {
             published = Some(parameters::numbers(opened.store(), &opened.manifest)?);
         }
-        // Arrivals are counted first, so that a word that is in the old and in the new version of a row keeps its name.
+        // Arrivals are counted first, so that a word that is in the old and in the new version of a
+        // row keeps its name.
         if let Some(new) = &new {
             opened.count_arrivals(&new.rows);
         }
@@ -147,8 +152,8 @@ impl<'a> PlannedChange<'a> {
             read_off_rows,
         ));
         if renewal.is_some() || gone.is_empty() {
-            // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
-            // further says what it left in words of its own.
+            // The encoder owes these rows nothing: it was trained without them, or before they
+            // came. A method that trained it further says what it left in words of its own.
             evidence
                 .not_covered
                 .retain(|what| *what != NotCovered::EncoderTraining);
@@ -190,7 +195,8 @@ impl<'a> PlannedChange<'a> {
         &self.model
     }
 
-    /// The leaves in the training set of the rows that leave, in the order in which they were named.
+    /// The leaves in the training set of the rows that leave, in the order in which they were
+    /// named.
     pub(crate) fn departed(&self) -> Vec<Hash> {
         self.gone.iter().map(|leaving| leaving.commitment).collect()
     }
@@ -217,7 +223,8 @@ impl<'a> OpenedChange<'a> {
         }
     }
 
-    /// Takes the words and classes of rows that leave into account; gives the rows, and how many features lost their name.
+    /// Takes the words and classes of rows that leave into account; gives the rows, and how many
+    /// features lost their name.
     fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
@@ -273,7 +280,8 @@ impl<'a> OpenedChange<'a> {
         ))
     }
 
-    /// The names under which rows and people must not come back. A dry run without the secret beside the model has none.
+    /// The names under which rows and people must not come back. A dry run without the secret
+    /// beside the model has none.
     fn suppressed(&self, gone: &[LeavingRow], subjects: &[String]) -> Result<Vec<SuppressedName>> {
         let names = match self.names() {
             Err(_) if !self.writes => return Ok(Vec::new()),

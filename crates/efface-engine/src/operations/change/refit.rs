@@ -1,5 +1,6 @@
-//! All rows of a model are replaced by those of a new fit, as one change: the log, the keys, the list of what must not come back and the
-//! answers to requests stay what they are, and the file is held only while the new rows are written.
+//! All rows of a model are replaced by those of a new fit, as one change: the log, the keys, the
+//! list of what must not come back and the answers to requests stay what they are, and the file is
+//! held only while the new rows are written.
 
 use std::path::Path;
 
@@ -35,12 +36,14 @@ pub(crate) struct RefittedModel {
     pub(crate) backbone: Option<Vec<u8>>,
     /// Sums beside it.
     pub(crate) sums: Option<KeptSums>,
-    /// The number of its first row. A model that goes by the numbers of rows needs its rows under them.
+    /// The number of its first row. A model that goes by the numbers of rows needs its rows under
+    /// them.
     pub(crate) first_row: u64,
 }
 
 impl<'a> OpenedChange<'a> {
-    /// The new model and its rows become the plan of this change, in which every row of before leaves.
+    /// The new model and its rows become the plan of this change, in which every row of before
+    /// leaves.
     pub(crate) fn refit(mut self, new: RefittedModel) -> Result<PlannedChange<'a>> {
         let knows_numbers = new.recipe.describe().knows_row_numbers;
         if knows_numbers && new.first_row != self.manifest.next_row {

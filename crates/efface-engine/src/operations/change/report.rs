@@ -77,7 +77,8 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
     }
 }
 
-/// A tolerance that was asked for also holds once the change is folded into the curvature, which rounds too.
+/// A tolerance that was asked for also holds once the change is folded into the curvature, which
+/// rounds too.
 pub(crate) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
     let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else {
         return Ok(());

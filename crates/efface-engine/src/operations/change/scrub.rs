@@ -1,6 +1,7 @@
-//! Forgetting in two steps, where the policy asks for it. The first makes the new parameters durable and takes the rows
-//! out of everything that can be asked; the rows' bytes stay in their places, and with the stored sums of before they are
-//! the low-rank update that waits. The second, a settle, folds them out of the sums and overwrites them.
+//! Forgetting in two steps, where the policy asks for it. The first makes the new parameters
+//! durable and takes the rows out of everything that can be asked; the rows' bytes stay in their
+//! places, and with the stored sums of before they are the low-rank update that waits. The second,
+//! a settle, folds them out of the sums and overwrites them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +57,8 @@ impl<'a> ScrubbedChange<'a> {
 }
 
 impl<'a> OpenedChange<'a> {
-    /// Whether the rows that leave may wait to be scrubbed; queues them if so. `receipts` will tell of them.
+    /// Whether the rows that leave may wait to be scrubbed; queues them if so. `receipts` will tell
+    /// of them.
     pub(super) fn defer(
         &mut self,
         gone: &[(u64, RowDigest)],
@@ -89,7 +91,8 @@ impl<'a> OpenedChange<'a> {
             last,
             since,
         });
-        // A model that is read from the file keeps the first precomputed step alone; what is told now agrees with that.
+        // A model that is read from the file keeps the first precomputed step alone; what is told
+        // now agrees with that.
         evidence.precomputed.truncate(1);
         Some(DeferredModel { theta, head })
     }
@@ -103,7 +106,8 @@ impl<'a> OpenedChange<'a> {
         }
     }
 
-    /// Folds the rows that wait out of the stored sums and overwrites them. The parameters stay as they are, to the bit.
+    /// Folds the rows that wait out of the stored sums and overwrites them. The parameters stay as
+    /// they are, to the bit.
     pub(crate) fn scrub(mut self) -> Result<ScrubbedChange<'a>> {
         let Some(queue) = self.manifest.waiting.clone() else {
             return Ok(self.unscrubbed());
@@ -155,9 +159,10 @@ pub(super) fn overwrite_rows(
         .try_for_each(|row| file::rows::erase(connection, *row))
 }
 
-/// Whether rows that wait since then have waited long enough by the clock. The log's own time never runs backwards and
-/// would stand still with a clock that was set back, so that the clock itself is asked. When it says that the rows wait
-/// since a time to come, nobody knows how long they have waited, and they are scrubbed.
+/// Whether rows that wait since then have waited long enough by the clock. The log's own time never
+/// runs backwards and would stand still with a clock that was set back, so that the clock itself is
+/// asked. When it says that the rows wait since a time to come, nobody knows how long they have
+/// waited, and they are scrubbed.
 pub(crate) fn waited_long_enough(since: i64, clock: i64, within_seconds: u64) -> bool {
     clock < since || clock.saturating_sub(since) as u64 / 1000 >= within_seconds
 }

@@ -1,4 +1,5 @@
-//! The last phase of a change: the receipts are in the log, and the manifest is written. What is left is to commit.
+//! The last phase of a change: the receipts are in the log, and the manifest is written. What is
+//! left is to commit.
 
 use efface::Model;
 use efface_receipt::{Hash, ReceiptSigner, SignedReceipt};
@@ -78,7 +79,8 @@ impl<'a> SignedChange<'a> {
         self
     }
 
-    /// Signs manifest and log, makes the change last, and keeps the model for the next change. Gives the receipts.
+    /// Signs manifest and log, makes the change last, and keeps the model for the next change.
+    /// Gives the receipts.
     pub(crate) fn commit(self) -> Result<Vec<SignedReceipt>> {
         let opened = &self.opened;
         let note = opened.store().with(|connection| {
@@ -103,7 +105,8 @@ impl<'a> SignedChange<'a> {
         if let (Some(_), Some(encoder)) = (&manifest.waiting, encoder) {
             model.keep_encoder(manifest.ledger.root, encoder);
         }
-        // The receipts say that bytes are gone. Where rows still wait, the settle that scrubs them does this for all.
+        // The receipts say that bytes are gone. Where rows still wait, the settle that scrubs them
+        // does this for all.
         if manifest.waiting.is_none() {
             held.clear_journal()?;
         }

@@ -19,7 +19,8 @@ thread_local! {
 /// Runs between the last write and the commit.
 pub(super) fn interrupt(store: &ModelStore) -> Result<()> {
     if let Some(path) = COPY.take() {
-        // What a crash would leave on disk, the cache having been written back in the middle of the transaction.
+        // What a crash would leave on disk, the cache having been written back in the middle of the
+        // transaction.
         store.with(|connection| Ok(connection.cache_flush()?))?;
         std::fs::copy(store.path(), &path).unwrap();
         std::fs::copy(journal_path(store.path()), journal_path(&path)).unwrap();
@@ -63,7 +64,8 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    // Nothing of the journal is played back, and its bytes keep their name until they are overwritten.
+    // Nothing of the journal is played back, and its bytes keep their name until they are
+    // overwritten.
     assert_eq!(std::fs::read(journal_path(&path)).unwrap()[..512], [0; 512]);
     // The engine goes on as if nothing had happened.
     assert_eq!(

@@ -27,8 +27,8 @@ pub(super) struct KeptAnswer {
     pub(super) dropped: usize,
     pub(super) scrubbed: bool,
     pub(super) evidence: Evidence,
-    /// What proves to whom the receipt's commitment to the subject is. It is told once: whoever finds it in the file could
-    /// test guesses.
+    /// What proves to whom the receipt's commitment to the subject is. It is told once: whoever
+    /// finds it in the file could test guesses.
     #[serde(skip)]
     pub(super) opening: Option<Hash>,
 }

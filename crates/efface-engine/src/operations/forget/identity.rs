@@ -25,8 +25,9 @@ pub(super) fn check_name(id: &str) -> Result<&str> {
 /// The version of [`RequestIdentity`]. Requests of another version are other requests.
 const IDENTITY_VERSION: u32 = 1;
 
-/// All that makes two requests the same, in the form whose hash is kept. A field is never renamed or dropped within a version:
-/// the hash decides whether a request that comes again is answered again or refused.
+/// All that makes two requests the same, in the form whose hash is kept. A field is never renamed
+/// or dropped within a version: the hash decides whether a request that comes again is answered
+/// again or refused.
 #[derive(Serialize)]
 struct RequestIdentity<'a> {
     version: u32,
@@ -43,7 +44,8 @@ enum IdentifiedRows<'a> {
     Subject { column: &'a str, value: &'a str },
 }
 
-/// The SHA-256 of what was asked, as canonical JSON (RFC 8785). Ids are a set, so that their order does not count.
+/// The SHA-256 of what was asked, as canonical JSON (RFC 8785). Ids are a set, so that their order
+/// does not count.
 pub(super) fn identity(request: &ForgetRequest) -> Result<[u8; 32]> {
     let rows = match &request.who {
         RowSelection::Ids(ids) => {
@@ -56,7 +58,8 @@ pub(super) fn identity(request: &ForgetRequest) -> Result<[u8; 32]> {
             value: value.trim(),
         },
     };
-    // JSON has no number for a setting that is none. Such a setting is out of its range in any case.
+    // JSON has no number for a setting that is none. Such a setting is out of its range in any
+    // case.
     request.method.check()?;
     let identity = RequestIdentity {
         version: IDENTITY_VERSION,

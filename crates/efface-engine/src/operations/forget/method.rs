@@ -9,7 +9,8 @@ use crate::operations::network::{self, NetworkRenewal, retrain, train_further};
 use crate::operations::request::ForgetRequest;
 use crate::progress::Progress;
 
-/// The model without some rows, as a request asks for it, and the network where all of it was trained.
+/// The model without some rows, as a request asks for it, and the network where all of it was
+/// trained.
 pub(crate) fn without(
     change: &mut OpenedChange<'_>,
     request: &ForgetRequest,

@@ -1,5 +1,6 @@
-//! Requests to forget: which rows are meant, what came of it, and one effect for each name that a caller gave. Requests
-//! that wait together and ask for the same method are one change, with a receipt each.
+//! Requests to forget: which rows are meant, what came of it, and one effect for each name that a
+//! caller gave. Requests that wait together and ask for the same method are one change, with a
+//! receipt each.
 
 mod answer;
 mod identity;
@@ -28,7 +29,8 @@ use crate::progress::{Progress, Silent};
 pub(crate) use self::method::without;
 pub(crate) use self::plan::selected_rows;
 
-/// Answers requests in their order. Neighbours that ask for the same method are applied as one change.
+/// Answers requests in their order. Neighbours that ask for the same method are applied as one
+/// change.
 pub(crate) fn forget(
     model: &OpenModel,
     requests: &[ForgetRequest],
@@ -44,7 +46,8 @@ pub(crate) fn forget(
                     answers.extend(forget(model, std::slice::from_ref(request), options));
                 }
             }
-            // The file cannot be changed, whichever request asks; trying each would only take as many times as long.
+            // The file cannot be changed, whichever request asks; trying each would only take as
+            // many times as long.
             Err(error) => {
                 answers.extend(together[1..].iter().map(|_| Err(error.again())));
                 answers.push(Err(error));
@@ -144,7 +147,8 @@ struct RequestGroup<'a> {
     answered: Cell<TrustedTree>,
 }
 
-/// Rows of a request from which on it tells how far it is. Fewer are gone before anybody could read it.
+/// Rows of a request from which on it tells how far it is. Fewer are gone before anybody could read
+/// it.
 const BULK: usize = 1000;
 
 impl RequestGroup<'_> {

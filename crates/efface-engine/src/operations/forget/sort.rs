@@ -17,7 +17,8 @@ use crate::randomness::random_bytes;
 
 /// Requests after a first look at the file.
 pub(super) struct SortedRequests {
-    /// Those that are to be carried out. Requests that find rows come first: all of them start from the model as it was.
+    /// Those that are to be carried out. Requests that find rows come first: all of them start from
+    /// the model as it was.
     pub(super) plans: Vec<ForgetPlan>,
     /// For each request its answer, where it is known already.
     pub(super) answers: Vec<Option<Result<ChangeReport>>>,
@@ -27,7 +28,8 @@ pub(super) struct SortedRequests {
     pub(super) answered: TrustedTree,
 }
 
-/// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
+/// Sorts out which requests are new, and which rows they are about. Those that need no work are
+/// answered here.
 pub(super) fn sort_out(
     change: &OpenedChange<'_>,
     requests: &[ForgetRequest],
@@ -96,7 +98,8 @@ pub(super) fn sort_out(
             Ok((rows, missing)) => {
                 taken.extend(&rows);
                 let subject = match &request.who {
-                    // A nonce of its own, which is told and not kept: nothing links two receipts of a person.
+                    // A nonce of its own, which is told and not kept: nothing links two receipts of
+                    // a person.
                     RowSelection::Subject { value, .. } => {
                         let opening = CommitmentOpening(Hash(*random_bytes()?));
                         let value = value.trim();
@@ -125,7 +128,8 @@ pub(super) fn sort_out(
     Ok(sorted)
 }
 
-/// The name of a request as the file keeps it, None for one without; inside, why the name cannot be used.
+/// The name of a request as the file keeps it, None for one without; inside, why the name cannot be
+/// used.
 fn name_of(
     change: &OpenedChange<'_>,
     request: &ForgetRequest,

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::file::RowLayout;
 use crate::operations::row_source::RowSource;
 
-/// Bytes of a block of a file that is parsed by one thread, at most; less where little memory is allowed.
+/// Bytes of a block of a file that is parsed by one thread, at most; less where little memory is
+/// allowed.
 const BLOCK: u64 = 1 << 20;
 
 /// Bytes of such a block where so many bytes of rows may be in memory.
@@ -67,7 +68,8 @@ impl FeatureTable {
         }
     }
 
-    /// An empty table for rows that are scored and not kept: numbers in double precision, as they stand in the file.
+    /// An empty table for rows that are scored and not kept: numbers in double precision, as they
+    /// stand in the file.
     pub(crate) fn to_score(blueprint: &Blueprint) -> Self {
         match &blueprint.texts {
             Some(texts) => Self::WordIds(WordIds::new(texts.max_tokens)),
@@ -255,7 +257,8 @@ impl RowBatch {
         Ok(())
     }
 
-    /// Lets positions, which count from the first row of a block, count from the first of the source.
+    /// Lets positions, which count from the first row of a block, count from the first of the
+    /// source.
     pub(super) fn stand_behind(&mut self, rows: u64) {
         self.positions
             .iter_mut()
@@ -298,7 +301,8 @@ impl RowBatch {
         }
     }
 
-    /// Names rows that have no id of their own by their position in the source, counted on from `next`.
+    /// Names rows that have no id of their own by their position in the source, counted on from
+    /// `next`.
     pub(crate) fn number(&mut self, next: u64) {
         if self.ids.is_empty() {
             self.ids = self

@@ -1,5 +1,6 @@
-//! Rows of a source in batches. Files of cells are cut into blocks that several threads parse and encode; their batches come in the order of
-//! the rows, and so does the first error. Other sources are read by one thread.
+//! Rows of a source in batches. Files of cells are cut into blocks that several threads parse and
+//! encode; their batches come in the order of the rows, and so does the first error. Other sources
+//! are read by one thread.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +20,8 @@ use crate::operations::row_source::RowSource;
 use crate::ordered_work::{in_order, usual_threads};
 use crate::progress::Progress;
 
-/// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an error.
+/// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an
+/// error.
 pub(crate) fn gather(
     source: &RowSource,
     blueprint: &Blueprint,
@@ -128,8 +130,9 @@ fn encoded(
     Ok(batch)
 }
 
-/// A pass that need not know a table before it encodes it: every feature and every target is a number that becomes a feature as it is. That
-/// holds for the first block, and is found out for the others as they are encoded.
+/// A pass that need not know a table before it encodes it: every feature and every target is a
+/// number that becomes a feature as it is. That holds for the first block, and is found out for the
+/// others as they are encoded.
 pub(crate) struct NumberPass {
     /// What the first block tells.
     first: TableObserver,
@@ -138,8 +141,8 @@ pub(crate) struct NumberPass {
 }
 
 impl NumberPass {
-    /// Looks at the first block. None where rows cannot be encoded before all of them were seen; what is wrong with a table is told by the
-    /// passes that see all of it first.
+    /// Looks at the first block. None where rows cannot be encoded before all of them were seen;
+    /// what is wrong with a table is told by the passes that see all of it first.
     pub(crate) fn begin(request: &FitRequest) -> Option<Self> {
         let source = &request.source;
         let mut blocks = source.blocks(block_bytes(source.limits().memory)).ok()??;
@@ -166,7 +169,8 @@ impl NumberPass {
         })
     }
 
-    /// Shows all rows in batches, and gives what the columns are. None where a row was other than expected: then what was shown is of no use.
+    /// Shows all rows in batches, and gives what the columns are. None where a row was other than
+    /// expected: then what was shown is of no use.
     pub(crate) fn read(
         self,
         request: &FitRequest,

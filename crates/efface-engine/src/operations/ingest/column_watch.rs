@@ -1,5 +1,5 @@
-//! Columns that are probably no features: those that never change, and those that look like ids. They are told, and used all the same:
-//! the user may know better.
+//! Columns that are probably no features: those that never change, and those that look like ids.
+//! They are told, and used all the same: the user may know better.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -15,7 +15,8 @@ const FEWEST_ROWS: u64 = 20;
 /// More distinct values than this are not kept: a column of so many is told by the first of them.
 const MOST_VALUES: usize = 1 << 20;
 
-/// Whole numbers count as ids when they lie as close as running numbers do: in a range of at most this many times their number.
+/// Whole numbers count as ids when they lie as close as running numbers do: in a range of at most
+/// this many times their number.
 const WIDEST_RANGE: f64 = 4.0;
 
 /// Watches the columns of a table that are not named for another role.
@@ -81,7 +82,8 @@ impl ColumnWatch {
         });
     }
 
-    /// A watch that has seen no row, for later rows than this one sees. What is settled for a column is not asked of them again.
+    /// A watch that has seen no row, for later rows than this one sees. What is settled for a
+    /// column is not asked of them again.
     pub(crate) fn fresh(&self) -> Self {
         let columns = self.columns.iter().map(|column| WatchedColumn {
             at: column.at,

@@ -1,5 +1,6 @@
-//! From a file, or records in memory, to rows. A fit reads its file twice: [`observe`] finds out what the columns are, [`gather`] turns rows
-//! into features. Memory goes to what is kept and to nothing else.
+//! From a file, or records in memory, to rows. A fit reads its file twice: [`observe`] finds out
+//! what the columns are, [`gather`] turns rows into features. Memory goes to what is kept and to
+//! nothing else.
 
 mod batch;
 mod blocks;
@@ -39,7 +40,8 @@ pub(crate) enum ReadPurpose {
 }
 
 impl ReadPurpose {
-    /// Whether the rows become part of a model, so that all that a model keeps of a row must be there.
+    /// Whether the rows become part of a model, so that all that a model keeps of a row must be
+    /// there.
     pub(crate) fn keeps_rows(self) -> bool {
         matches!(self, Self::Fit | Self::Learn)
     }

@@ -1,4 +1,5 @@
-//! The first pass of a fit: what the columns are, what the target means, and whether the request fits the file.
+//! The first pass of a fit: what the columns are, what the target means, and whether the request
+//! fits the file.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -144,7 +145,8 @@ fn classify(request: &FitRequest) -> bool {
     request.classify || request.model.describe().task.classifies()
 }
 
-/// The columns that hold numbers. Dates are days by then: beside texts, where only columns that are named are features, they are named too.
+/// The columns that hold numbers. Dates are days by then: beside texts, where only columns that are
+/// named are features, they are named too.
 fn numeric(request: &FitRequest, ignored: &[String]) -> Vec<String> {
     let mut numeric = request.numeric.clone();
     if !request.text.is_empty() {
@@ -204,7 +206,8 @@ impl TableObserver {
             words: request.words.clone(),
             max_levels: request.max_levels,
             steps: request.steps.clone(),
-            // What a column holds decides between two models, and one that counts cannot do with numbers later.
+            // What a column holds decides between two models, and one that counts cannot do with
+            // numbers later.
             fixed_kinds: request.model_for_numbers.is_some(),
             shuffled: Some(u64::from_le_bytes(*random_bytes::<8>()?)),
             ..EncoderOptions::default()
@@ -232,7 +235,8 @@ impl TableObserver {
         Ok(())
     }
 
-    /// One that has seen no row, for later rows than this one sees; None where that would take too much memory.
+    /// One that has seen no row, for later rows than this one sees; None where that would take too
+    /// much memory.
     pub(super) fn fresh(&self) -> Option<Self> {
         let targets = self
             .targets
@@ -261,8 +265,8 @@ impl TableObserver {
         }
     }
 
-    /// Takes in so many more rows whose features and targets are known to be finite numbers, and a watch of all rows. False where that does
-    /// not say all that has to be known.
+    /// Takes in so many more rows whose features and targets are known to be finite numbers, and a
+    /// watch of all rows. False where that does not say all that has to be known.
     pub(super) fn complete(&mut self, watch: ColumnWatch, more: u64) -> bool {
         self.watch = watch;
         self.builder.observe_numbers(more)
@@ -337,7 +341,8 @@ fn left_out_remark(columns: &[String]) -> Option<String> {
 }
 
 fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
-    // What is wrong with a table is found row by row, so that the first fault of all is the one that is told.
+    // What is wrong with a table is found row by row, so that the first fault of all is the one
+    // that is told.
     if let Ok(Some(observed)) = table_in_blocks(request, progress) {
         return Ok(observed);
     }
@@ -356,7 +361,8 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumn
     observer.finish(request)
 }
 
-/// The same by several threads, each with blocks of its own. None where the rows cannot be seen that way, or are none.
+/// The same by several threads, each with blocks of its own. None where the rows cannot be seen
+/// that way, or are none.
 fn table_in_blocks(
     request: &FitRequest,
     progress: &dyn Progress,

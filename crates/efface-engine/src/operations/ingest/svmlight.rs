@@ -39,7 +39,8 @@ pub(super) fn each(
                 });
             };
             if column as usize >= blueprint.width {
-                // A score does without features that the model does not know, as it does without unknown words.
+                // A score does without features that the model does not know, as it does without
+                // unknown words.
                 if !purpose.keeps_rows() {
                     unknown += 1;
                     continue;
@@ -66,7 +67,8 @@ pub(super) fn each(
             }
         }
         numbers.clear();
-        // The label of a line to predict is often no more than a filler, which nothing tells from a target.
+        // The label of a line to predict is often no more than a filler, which nothing tells from a
+        // target.
         let mut unknown_class = false;
         if purpose == ReadPurpose::Evaluate && labels.is_unknown(&Cell::Number(record.target)) {
             unknown_class = true;

@@ -141,8 +141,9 @@ impl<'a> ColumnRoles<'a> {
         })
     }
 
-    /// Reads the targets of a row, and says whether its class is none that the model knows. Only a row that becomes part of a
-    /// model must have a known class, and a row to predict may have no target at all.
+    /// Reads the targets of a row, and says whether its class is none that the model knows. Only a
+    /// row that becomes part of a model must have a known class, and a row to predict may have no
+    /// target at all.
     fn read_targets(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<bool> {
         for &(at, column) in &self.targets {
             if !self.purpose.keeps_rows() && self.labels.is_unknown(&cells[at]) {

@@ -38,8 +38,8 @@ fn places(texts: &TextColumns, columns: &[String]) -> Result<Vec<usize>> {
         .collect()
 }
 
-/// The first pass of a fit: the classes, and the commonest words where `most` asks for them. The width and layout of the
-/// rows are known once the encoder is.
+/// The first pass of a fit: the classes, and the commonest words where `most` asks for them. The
+/// width and layout of the rows are known once the encoder is.
 pub(crate) fn observe(
     request: &FitRequest,
     max_tokens: usize,

@@ -6,7 +6,8 @@ use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::operations::report::Parameters;
 
-/// The bytes of an export in which the encoder comes along; None for a format that has the head alone.
+/// The bytes of an export in which the encoder comes along; None for a format that has the head
+/// alone.
 pub(crate) fn export(
     stage: &TextEncoder,
     parameters: &Parameters,

@@ -23,7 +23,8 @@ use crate::progress::Progress;
 /// More words than this are read of no file of vectors.
 const MOST_WORDS: usize = 4_000_000;
 
-/// Words of a text that LSTM layers read unless told otherwise, and tokens that a pretrained encoder does.
+/// Words of a text that LSTM layers read unless told otherwise, and tokens that a pretrained
+/// encoder does.
 const USUAL_WORDS: usize = 250;
 const USUAL_TOKENS: usize = 512;
 
@@ -364,7 +365,8 @@ pub(super) fn describe(
         training,
         ..
     } = backbone.recipe();
-    // A training whose loss overflowed reports infinities, which JSON cannot hold: such epochs are left out.
+    // A training whose loss overflowed reports infinities, which JSON cannot hold: such epochs are
+    // left out.
     let told = |report: &&efface_nn::EpochReport| {
         let (loss, hits) = report.validation.unwrap_or_default();
         [report.loss, report.accuracy, loss, hits]

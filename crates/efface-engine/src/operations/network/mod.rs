@@ -1,10 +1,12 @@
-//! Text networks. A network in the engine is a linear head, a model like any other, over rows that are the features of an
-//! encoder. So a head forgets, learns, settles and is told of like any other model; what this room adds is the encoder in front of
-//! it: how it is chosen and trained, how it is kept, how texts pass through it, and how it is trained anew.
+//! Text networks. A network in the engine is a linear head, a model like any other, over rows that
+//! are the features of an encoder. So a head forgets, learns, settles and is told of like any other
+//! model; what this room adds is the encoder in front of it: how it is chosen and trained, how it
+//! is kept, how texts pass through it, and how it is trained anew.
 //!
-//! Rows keep the features as they were when they were learned, and the word ids that they were made from, so that the
-//! whole network can be trained again without the file. In shards (SISA) every shard is a network of its own, and rows are
-//! word ids alone. A pretrained encoder is not in the file: its fingerprint is, and the folder where it was.
+//! Rows keep the features as they were when they were learned, and the word ids that they were made
+//! from, so that the whole network can be trained again without the file. In shards (SISA) every
+//! shard is a network of its own, and rows are word ids alone. A pretrained encoder is not in the
+//! file: its fingerprint is, and the folder where it was.
 
 mod export;
 mod fit;
@@ -80,7 +82,8 @@ pub(crate) fn not_trained_here(method: &Method) -> Error {
     .into()
 }
 
-/// Every setting of a method that trains a network further, for the receipt; None for other methods.
+/// Every setting of a method that trains a network further, for the receipt; None for other
+/// methods.
 pub(crate) fn tuning_record(
     method: &Method,
     network: Option<&NetworkInfo>,

@@ -1,5 +1,6 @@
-//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit, or trained further from
-//! where it is. The old encoder, every row's features and the head are replaced; rows keep their content, which is their words.
+//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit,
+//! or trained further from where it is. The old encoder, every row's features and the head are
+//! replaced; rows keep their content, which is their words.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,9 +24,11 @@ use crate::progress::Progress;
 pub(crate) struct NetworkRenewal {
     /// The new encoder; None where the new model has none that was trained here.
     backbone: Option<Vec<u8>>,
-    /// The new features of rows that stay, and what is told of the encoder; None where all rows are new.
+    /// The new features of rows that stay, and what is told of the encoder; None where all rows are
+    /// new.
     renewed: Option<(Rows, NetworkInfo)>,
-    /// Whether the training began from the old parameters, so that it still holds something of the rows that left.
+    /// Whether the training began from the old parameters, so that it still holds something of the
+    /// rows that left.
     is_further: bool,
 }
 
@@ -179,7 +182,8 @@ impl NetworkRenewal {
         }
     }
 
-    /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
+    /// What settling the head says of its bound is true of the head alone: further training bounds
+    /// nothing of the network.
     pub(crate) fn limit(&self, evidence: &mut Evidence) {
         if self.is_further {
             efface_nn::unbound(evidence);

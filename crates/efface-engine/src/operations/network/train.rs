@@ -67,7 +67,8 @@ pub(crate) fn train(
     Ok((trained, stopped))
 }
 
-/// Trains a network from scratch to replace the stored one. A training that is stopped leaves the stored network as it was.
+/// Trains a network from scratch to replace the stored one. A training that is stopped leaves the
+/// stored network as it was.
 pub(crate) fn anew(
     recipe: &NetworkRecipe,
     rows: &Rows,
@@ -79,7 +80,8 @@ pub(crate) fn anew(
     }
 }
 
-/// Trains the stored network further, to forget rows. A training that is stopped leaves the stored network as it was.
+/// Trains the stored network further, to forget rows. A training that is stopped leaves the stored
+/// network as it was.
 pub(crate) fn further(
     method: &Method,
     backbone: &Backbone,

@@ -28,12 +28,14 @@ pub struct ForgetRequest {
     pub who: RowSelection,
     /// The method, with its settings.
     pub method: Method,
-    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method too.
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate
+    /// method too.
     pub clear_dead_columns: bool,
-    /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
-    /// is in the log whatever it is.
+    /// The caller's name for the request. A request of this name has one effect, however often it
+    /// comes, and its outcome is in the log whatever it is.
     pub id: Option<String>,
-    /// Whether rows that are not here are passed over. Otherwise they are an error, and nothing happens.
+    /// Whether rows that are not here are passed over. Otherwise they are an error, and nothing
+    /// happens.
     pub allow_missing: bool,
     /// When the person asked.
     pub requested_at: Option<Time>,
@@ -66,8 +68,8 @@ impl ForgetRequest {
 pub struct ForgetOptions<'a> {
     /// Whether everything is computed and nothing is written.
     pub dry_run: bool,
-    /// Where long work reports, such as the training of a network. If it asks to stop, nothing has changed, and the same
-    /// request may come again.
+    /// Where long work reports, such as the training of a network. If it asks to stop, nothing has
+    /// changed, and the same request may come again.
     pub progress: &'a dyn Progress,
 }
 
@@ -90,7 +92,8 @@ impl ForgetOptions<'_> {
     }
 }
 
-/// What [`Engine::forget`](crate::Engine::forget) takes: one request, or requests that wait together.
+/// What [`Engine::forget`](crate::Engine::forget) takes: one request, or requests that wait
+/// together.
 pub trait ForgetOrder {
     /// One answer to one request; a list of answers, in the order of the requests, to several.
     type Answer;

@@ -24,7 +24,8 @@ use crate::operations::row_source::RowSource;
 pub struct FitRequest {
     /// The rows: a file, or records in memory.
     pub source: RowSource,
-    /// The columns to predict, one or many. Must be empty for svmlight, whose target is in the line, and for k-means.
+    /// The columns to predict, one or many. Must be empty for svmlight, whose target is in the
+    /// line, and for k-means.
     pub targets: Vec<String>,
     /// Columns read as words.
     pub text: Vec<String>,
@@ -50,18 +51,21 @@ pub struct FitRequest {
     pub steps: FeatureSteps,
     /// Whether target values are classes; logistic, softmax and naive Bayes imply it.
     pub classify: bool,
-    /// Target values that are the positive class, all others being the negative one; implies `classify`. Equal numbers
-    /// are equal however they are written.
+    /// Target values that are the positive class, all others being the negative one; implies
+    /// `classify`. Equal numbers are equal however they are written.
     pub positive: Vec<String>,
     /// What rows count for by their class; without it, all count alike.
     pub class_weight: Option<ClassWeight>,
-    /// The model; of a network, its head. Noise, where a recipe has some, is made of a secret seed that the engine draws.
+    /// The model; of a network, its head. Noise, where a recipe has some, is made of a secret seed
+    /// that the engine draws.
     pub model: Recipe,
-    /// The model in its place where a column holds numbers, as naive Bayes counts words and levels but not numbers.
+    /// The model in its place where a column holds numbers, as naive Bayes counts words and levels
+    /// but not numbers.
     pub model_for_numbers: Option<Recipe>,
     /// How to find out how good the model is. The figures are stored with it until its rows change.
     pub scoring: Option<ScoringPlan>,
-    /// Whether λ is chosen from [`efface::scores::PENALTY_CANDIDATES`] by leave-one-out or cross-validation.
+    /// Whether λ is chosen from [`efface::scores::PENALTY_CANDIDATES`] by leave-one-out or
+    /// cross-validation.
     pub choose_penalty: bool,
     /// In how many parts to train it, where it is not trained as a whole.
     pub sharding: Option<Sharding>,
@@ -71,8 +75,8 @@ pub struct FitRequest {
     pub mode: u32,
     /// Where the signing key is to be.
     pub access: KeyAccess,
-    /// A new file for a recovery key, which hands over where the signing key is lost. It belongs in another place than the
-    /// model. Without one, a lost key ends the log.
+    /// A new file for a recovery key, which hands over where the signing key is lost. It belongs in
+    /// another place than the model. Without one, a lost key ends the log.
     pub recovery_key: Option<PathBuf>,
     /// Whether rows and arrays are encrypted, under a key that lies in the key file.
     pub encrypt: bool,
@@ -80,8 +84,8 @@ pub struct FitRequest {
     pub gram_engine: Option<Arc<dyn GramEngine>>,
     /// Who trains a network, or encodes the texts of a pretrained encoder, if not the processor.
     pub network_device: Option<Arc<dyn NetworkDevice>>,
-    /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the new model takes it over,
-    /// and rows that are on it are refused.
+    /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the
+    /// new model takes it over, and rows that are on it are refused.
     pub drop_suppressed: bool,
 }
 
@@ -126,7 +130,8 @@ impl FitRequest {
 }
 
 impl FitRequest {
-    /// Naive Bayes whose likelihood the columns decide: Gaussian where one of them holds numbers, else multinomial.
+    /// Naive Bayes whose likelihood the columns decide: Gaussian where one of them holds numbers,
+    /// else multinomial.
     pub fn naive_bayes(mut self) -> Self {
         self.model = MultinomialNb::default().into();
         self.model_for_numbers = Some(GaussianNb::default().into());
@@ -139,15 +144,17 @@ impl FitRequest {
 pub enum ScoringPlan {
     /// Rows of their own, in memory or in a file.
     Test(RowSource),
-    /// A share of the rows, above 0 and below 1, which do not become part of the model. A row is held out by a hash of the seed and
-    /// its id, so that the choice stays when other rows come and go.
+    /// A share of the rows, above 0 and below 1, which do not become part of the model. A row is
+    /// held out by a hash of the seed and its id, so that the choice stays when other rows come and
+    /// go.
     HoldOut {
         /// The share.
         share: f64,
         /// What the choice follows from, beside the ids.
         seed: u64,
     },
-    /// Every row, by models that are fitted without its fold. The model itself is fitted on all rows.
+    /// Every row, by models that are fitted without its fold. The model itself is fitted on all
+    /// rows.
     CrossValidation {
         /// How many folds, 2 to 100.
         folds: usize,
@@ -165,7 +172,8 @@ pub struct Sharding {
     pub slices: usize,
     /// What the place of a row follows from.
     pub seed: u64,
-    /// How the answers of the shards become one; None takes the vote for classes and the mean for numbers.
+    /// How the answers of the shards become one; None takes the vote for classes and the mean for
+    /// numbers.
     pub aggregation: Option<Aggregation>,
     /// How many shards may be trained at a time.
     pub threads: usize,

@@ -9,13 +9,15 @@ use efface_nn::{EncoderSettings, TrainSettings};
 pub struct NetworkRequest {
     /// What reads the texts.
     pub encoder: EncoderChoice,
-    /// Words or tokens of a text; what follows is not read. 1 to 1,048,576, and no more than a pretrained encoder knows.
-    /// None reads 250 words, or 512 tokens where a pretrained encoder knows as many.
+    /// Words or tokens of a text; what follows is not read. 1 to 1,048,576, and no more than a
+    /// pretrained encoder knows. None reads 250 words, or 512 tokens where a pretrained encoder
+    /// knows as many.
     pub max_tokens: Option<usize>,
-    /// How many threads a pretrained encoder may use. A training has its own number in its settings.
+    /// How many threads a pretrained encoder may use. A training has its own number in its
+    /// settings.
     pub threads: usize,
-    /// Where a training is written after every epoch, and taken up again if the file is there. It is removed when the
-    /// training is over: what it holds, no forget would reach.
+    /// Where a training is written after every epoch, and taken up again if the file is there. It
+    /// is removed when the training is over: what it holds, no forget would reach.
     pub checkpoint: Option<PathBuf>,
 }
 

@@ -1,4 +1,5 @@
-//! Whether a model file is what its log says: everything that can be recomputed from what is stored, is.
+//! Whether a model file is what its log says: everything that can be recomputed from what is
+//! stored, is.
 
 mod rows;
 mod tables;
@@ -55,9 +56,9 @@ pub(crate) struct LogSummary {
     left: BTreeMap<String, u64>,
 }
 
-/// Checks a model file. `keys` are public keys of the log, as the caller knows them; without any the file's
-/// own are taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
-/// its rows again; None does so where that is no trouble.
+/// Checks a model file. `keys` are public keys of the log, as the caller knows them; without any
+/// the file's own are taken, which shows that the file agrees with itself and no more. `rows` says
+/// whether the model is computed from its rows again; None does so where that is no trouble.
 pub(crate) fn verify(
     model: &OpenModel,
     keys: Option<&KeyRing>,
@@ -156,7 +157,8 @@ pub(crate) fn verify(
     Ok(checks)
 }
 
-/// Every receipt from the first: signatures, places, hand-overs, and that each starts where the last one ended.
+/// Every receipt from the first: signatures, places, hand-overs, and that each starts where the
+/// last one ended.
 pub(crate) fn log(
     connection: &ModelConnection,
     ledger: &LedgerHead,

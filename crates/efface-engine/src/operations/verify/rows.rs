@@ -1,4 +1,5 @@
-//! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
+//! The model computed again: its distance bound from what is stored beside it, and sums and bound
+//! from its rows.
 
 use efface::{Family, Fit, LogisticModel, Model, RidgeModel, RidgeState};
 
@@ -27,7 +28,8 @@ fn fault(error: impl Into<Error>) -> FileFault {
     }
 }
 
-/// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
+/// The distance bound, told anew by the stored model. Where no number was recorded there is nothing
+/// to hold it to.
 pub(super) fn bound(open: &OpenModel, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
     let found = model::load(&open.store, manifest).map_err(fault)?;
     judge(
@@ -154,7 +156,8 @@ fn ridge(
     let fresh = kept.resummed(rows).map_err(fault)?;
     let a = apart(&kept.a, &fresh.a);
     let b = apart(&kept.b, &fresh.b);
-    // Both are at most so far from the true sums. Half of a symmetric matrix is kept, so that this allows for more.
+    // Both are at most so far from the true sums. Half of a symmetric matrix is kept, so that this
+    // allows for more.
     let charge = SLACK * (kept.accuracy.charge + fresh.accuracy.charge);
     let square: f64 = kept.spread.iter().map(|s| s * s).sum();
     let most_a = charge * square;

@@ -34,9 +34,9 @@ pub(super) fn file(connection: &ModelConnection) -> CheckOutcome {
     }
 }
 
-/// The log continues the newest head that was written down beside the key.
-/// Whether those have signed the head of the log whom the policy asks for. Every change makes a new head, which they have not seen
-/// yet: that is no damage.
+/// The log continues the newest head that was written down beside the key. Whether those have
+/// signed the head of the log whom the policy asks for. Every change makes a new head, which they
+/// have not seen yet: that is no damage.
 pub(super) fn witnessed(connection: &ModelConnection, witnesses: &WitnessTerms) -> CheckOutcome {
     let note = ledger::checkpoint(connection)?;
     match witnesses.quorum()?.verify(&note) {
@@ -94,8 +94,8 @@ pub(super) fn arrays(
     }
 }
 
-/// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree over all of them is
-/// built from nothing.
+/// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree
+/// over all of them is built from nothing.
 pub(super) fn set(
     connection: &ModelConnection,
     manifest: &Manifest,
@@ -142,7 +142,8 @@ pub(super) fn set(
     }
 }
 
-/// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
+/// The rows that wait to be scrubbed are those that the log says wait, and all others that left are
+/// zeros.
 pub(super) fn scrubbing(
     connection: &ModelConnection,
     manifest: &Manifest,
@@ -234,8 +235,8 @@ pub(super) fn exported(connection: &ModelConnection, manifest: &Manifest) -> Che
     holds(format!("{live} in use, {withdrawn} withdrawn"))
 }
 
-/// The list of what must not come back: as many entries as rows were forgotten, in the seconds in which the log says so,
-/// each as it was entered, and none of a row that is here.
+/// The list of what must not come back: as many entries as rows were forgotten, in the seconds in
+/// which the log says so, each as it was entered, and none of a row that is here.
 pub(super) fn suppressed(
     connection: &ModelConnection,
     manifest: &Manifest,

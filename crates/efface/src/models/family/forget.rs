@@ -10,9 +10,10 @@ use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
 impl Model {
-    /// The model without the rows `gone`. A method that makes no sense for this family is refused with the reason and with
-    /// what to use instead. A result that misses its tolerance is retrained; where that misses it too, it is refused if the
-    /// request named the tolerance, and else kept as `approximate`.
+    /// The model without the rows `gone`. A method that makes no sense for this family is refused
+    /// with the reason and with what to use instead. A result that misses its tolerance is
+    /// retrained; where that misses it too, it is refused if the request named the tolerance, and
+    /// else kept as `approximate`.
     pub fn forget(
         &self,
         method: &Method,
@@ -22,9 +23,10 @@ impl Model {
         self.forget_with(method, false, rows, gone)
     }
 
-    /// As [`forget`](Self::forget), and where `clear_dead_columns` says so, the weights of columns that no retained row has are
-    /// set to 0 after an approximate method too, which leaves there what its formula leaves. The evidence tells how many there
-    /// were, and their norm. The other methods clear them always.
+    /// As [`forget`](Self::forget), and where `clear_dead_columns` says so, the weights of columns
+    /// that no retained row has are set to 0 after an approximate method too, which leaves there
+    /// what its formula leaves. The evidence tells how many there were, and their norm. The other
+    /// methods clear them always.
     pub fn forget_with(
         &self,
         method: &Method,
@@ -73,7 +75,8 @@ impl Model {
 pub struct MethodOnAny<'a> {
     /// The method.
     pub method: &'a Method,
-    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method too.
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate
+    /// method too.
     pub clear_dead_columns: bool,
 }
 

@@ -1,8 +1,9 @@
-//! Every family of models behind two types, for code that does not know at compile time which family it has: the engine,
-//! which opens a file, and the command, which reads a name.
+//! Every family of models behind two types, for code that does not know at compile time which
+//! family it has: the engine, which opens a file, and the command, which reads a name.
 //!
-//! A [`Recipe`] fits a [`Model`]. A family implements [`FamilyRecipe`] for its recipe and [`FamilyModel`] for its model, in a
-//! folder of its own, and has one line in the registry of `models/mod.rs`. Nothing else here or in other crates lists families.
+//! A [`Recipe`] fits a [`Model`]. A family implements [`FamilyRecipe`] for its recipe and
+//! [`FamilyModel`] for its model, in a folder of its own, and has one line in the registry of
+//! `models/mod.rs`. Nothing else here or in other crates lists families.
 
 mod batches;
 mod forget;

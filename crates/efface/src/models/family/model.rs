@@ -14,8 +14,8 @@ use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::{Amend, Forget, Predict, Settled};
 
-/// What every family tells of its models. Beside this a model has [`Predict`], [`Amend`], [`TakesMethods`] and `Clone`, from
-/// which its changes follow ([`ModelChanges`]).
+/// What every family tells of its models. Beside this a model has [`Predict`], [`Amend`],
+/// [`TakesMethods`] and `Clone`, from which its changes follow ([`ModelChanges`]).
 pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
     /// The family.
     fn family(&self) -> Family;
@@ -31,7 +31,8 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         None
     }
 
-    /// The classes that it was fitted for, where it has one score for each of them, however few they are.
+    /// The classes that it was fitted for, where it has one score for each of them, however few
+    /// they are.
     fn classes(&self) -> Option<usize> {
         None
     }
@@ -45,7 +46,8 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
     /// The parameters by name; refused for a model that has none of its own.
     fn parameters(&self) -> Result<NamedParameters>;
 
-    /// What is known of the model as it stands: its bound, and what stands behind it. The method is the one that `auto` takes.
+    /// What is known of the model as it stands: its bound, and what stands behind it. The method is
+    /// the one that `auto` takes.
     fn evidence(&self) -> Evidence;
 
     /// How often its curvature was made anew.
@@ -58,7 +60,8 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         method.is_for(self.family())
     }
 
-    /// Why a method that suits the family does not suit this model with its settings; None where it does.
+    /// Why a method that suits the family does not suit this model with its settings; None where it
+    /// does.
     fn refusal(&self, _method: &Method) -> Option<&'static str> {
         None
     }
@@ -68,13 +71,15 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         None
     }
 
-    /// Whether rows that left can be named while they wait to be folded out of its sums: the parameters as one list, and
-    /// whether they are the minimum. None where that would save nothing.
+    /// Whether rows that left can be named while they wait to be folded out of its sums: the
+    /// parameters as one list, and whether they are the minimum. None where that would save
+    /// nothing.
     fn quick_state(&self) -> Option<(Vec<f64>, bool)> {
         None
     }
 
-    /// Whether a method reads no rows but those of the request, so that a change costs the same however many rows there are.
+    /// Whether a method reads no rows but those of the request, so that a change costs the same
+    /// however many rows there are.
     fn reads_request_only(&self, _method: &Method) -> bool {
         false
     }
@@ -84,7 +89,8 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         false
     }
 
-    /// What it can tell beside its parameters, by name: counts, and what a fit derived from its settings.
+    /// What it can tell beside its parameters, by name: counts, and what a fit derived from its
+    /// settings.
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         Vec::new()
     }
@@ -94,13 +100,14 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         None
     }
 
-    /// The model once all rows of a class count for more or less, and some left or joined; None where it must be fitted to them.
+    /// The model once all rows of a class count for more or less, and some left or joined; None
+    /// where it must be fitted to them.
     fn reweighted(&self, _change: &ClassReweighting<'_>) -> Option<Result<Outcome<Model>>> {
         None
     }
 
-    /// What it would answer for its own rows, or a sample of them, had it been fitted without each in turn; None where that is no
-    /// closed form.
+    /// What it would answer for its own rows, or a sample of them, had it been fitted without each
+    /// in turn; None where that is no closed form.
     fn leave_one_out(&self, _rows: &Rows) -> Option<Vec<LeftOutRow>> {
         None
     }
@@ -135,7 +142,8 @@ pub trait ModelChanges {
     /// A copy.
     fn cloned(&self) -> Model;
 
-    /// The model without the rows `gone`. Dead columns are cleared after every method where that is asked for.
+    /// The model without the rows `gone`. Dead columns are cleared after every method where that is
+    /// asked for.
     fn without(
         &self,
         method: &Method,
@@ -306,7 +314,8 @@ impl Model {
         self.0.iterations()
     }
 
-    /// What it would answer for its own rows had it been fitted without each in turn, see [`FamilyModel::leave_one_out`].
+    /// What it would answer for its own rows had it been fitted without each in turn, see
+    /// [`FamilyModel::leave_one_out`].
     pub fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
         self.0.leave_one_out(rows)
     }

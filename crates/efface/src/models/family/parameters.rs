@@ -4,8 +4,8 @@ use faer::Mat;
 
 use crate::error::Error;
 
-/// What a model consists of, under the names that exports use. Tables have a line per feature and a column per output, class or
-/// cluster.
+/// What a model consists of, under the names that exports use. Tables have a line per feature and a
+/// column per output, class or cluster.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NamedParameters {
     /// Lists by name.

@@ -18,8 +18,8 @@ use crate::rows::{RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::Fit;
 
-/// What every family tells of its recipe. Beside this a recipe has [`Fit`], `Clone`, `PartialEq` and `Serialize`, from which
-/// [`RecipeFits`] follows.
+/// What every family tells of its recipe. Beside this a recipe has [`Fit`], `Clone`, `PartialEq`
+/// and `Serialize`, from which [`RecipeFits`] follows.
 pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
     /// The family of its models.
     fn family(&self) -> Family;
@@ -27,21 +27,23 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
     /// What it says of itself, for summaries, receipts and audits.
     fn describe(&self) -> RecipeDescription;
 
-    /// The model of a state. Everything in the state is checked before it is believed; that the model is of this recipe is
-    /// checked by [`Recipe::restore`].
+    /// The model of a state. Everything in the state is checked before it is believed; that the
+    /// model is of this recipe is checked by [`Recipe::restore`].
     fn read_model(&self, state: ModelState, beside: RowsBeside<'_>) -> Result<Model>;
 
     /// Whether it made a model.
     fn made(&self, model: &Model) -> bool;
 
-    /// What scores rows, from a state without its working arrays. A model that is small beside its rows is its own scorer.
+    /// What scores rows, from a state without its working arrays. A model that is small beside its
+    /// rows is its own scorer.
     fn read_scorer(&self, state: ModelState) -> Result<ModelScorer> {
         Ok(ModelScorer::whole(
             self.read_model(state, RowsBeside::None)?,
         ))
     }
 
-    /// What trains the shards of a model, where the family can be trained in shards. Shards keep no curvature.
+    /// What trains the shards of a model, where the family can be trained in shards. Shards keep no
+    /// curvature.
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>>;
 
     /// The recipe in the form that a single change of a stored model works in.
@@ -49,12 +51,14 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         self.cloned()
     }
 
-    /// The recipe in the form in which changes of a model file of these rows cost least, where it leaves that open.
+    /// The recipe in the form in which changes of a model file of these rows cost least, where it
+    /// leaves that open.
     fn for_file_of(&self, _rows: &Rows) -> Recipe {
         self.cloned()
     }
 
-    /// The recipe that a model would have been made by as it is now: a change may have settled what a recipe leaves open.
+    /// The recipe that a model would have been made by as it is now: a change may have settled what
+    /// a recipe leaves open.
     fn as_kept_by(&self, _model: &Model) -> Recipe {
         self.cloned()
     }
@@ -79,13 +83,15 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         None
     }
 
-    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows at once.
+    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows
+    /// at once.
     fn in_batches(&self, _rows: usize) -> Option<Box<dyn BatchedFit>> {
         None
     }
 
-    /// Whether it fits rows beyond memory by passes over a store that shows them in blocks. Then it tells how many bytes it holds in
-    /// memory for so many features and outputs, however many rows there are.
+    /// Whether it fits rows beyond memory by passes over a store that shows them in blocks. Then it
+    /// tells how many bytes it holds in memory for so many features and outputs, however many rows
+    /// there are.
     fn bytes_by_passes(&self, _features: usize, _outputs: usize) -> Option<u64> {
         None
     }
@@ -130,7 +136,8 @@ pub struct RecipeDescription {
     pub clusters: Option<usize>,
     /// Whether there is a score for every class, even where there are two.
     pub has_score_per_class: bool,
-    /// Whether its models depend on the numbers of the rows, so that a row with another number is another row.
+    /// Whether its models depend on the numbers of the rows, so that a row with another number is
+    /// another row.
     pub knows_row_numbers: bool,
     /// Whether it trains with noise.
     pub is_certified: bool,
@@ -212,7 +219,8 @@ pub trait RecipeFits {
     /// Learns from all rows, from scratch.
     fn fit_model(&self, rows: &Rows) -> Result<Model>;
 
-    /// Learns from all rows of a store, which may be beyond memory where [`FamilyRecipe::bytes_by_passes`] says so.
+    /// Learns from all rows of a store, which may be beyond memory where
+    /// [`FamilyRecipe::bytes_by_passes`] says so.
     fn fit_store_model(&self, rows: &dyn RowStore) -> Result<Model>;
 
     /// Learns from all rows, starting from a model of some of them.
@@ -292,7 +300,8 @@ impl Recipe {
         }
     }
 
-    /// What scores rows, from a state without its working arrays, see [`ModelState::is_working_array`].
+    /// What scores rows, from a state without its working arrays, see
+    /// [`ModelState::is_working_array`].
     pub fn restore_scorer(&self, state: ModelState) -> Result<ModelScorer> {
         if state.family != self.family() {
             return Err(Error::Damaged(
@@ -307,7 +316,8 @@ impl Recipe {
         self.0.shard_trainer()
     }
 
-    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows at once.
+    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows
+    /// at once.
     pub fn in_batches(&self, rows: usize) -> Option<Box<dyn BatchedFit>> {
         self.0.in_batches(rows)
     }
@@ -337,8 +347,8 @@ impl Recipe {
         self.0.with_secret(seed)
     }
 
-    /// The recipe without the seed of its noise, for summaries and receipts: a reader who knows the seed can take the noise
-    /// away.
+    /// The recipe without the seed of its noise, for summaries and receipts: a reader who knows the
+    /// seed can take the noise away.
     pub fn without_secret(&self) -> Self {
         self.0.with_secret(0).unwrap_or_else(|| self.clone())
     }

@@ -1,6 +1,7 @@
-//! The rule of claims at work, for every family and method: a result that misses its tolerance is repaired by retraining;
-//! one that cannot be repaired is refused where the request named the tolerance, and kept where it did not. What is kept
-//! claims no more than its bound allows, because [`Evidence::claim`](crate::Evidence::claim) is computed.
+//! The rule of claims at work, for every family and method: a result that misses its tolerance is
+//! repaired by retraining; one that cannot be repaired is refused where the request named the
+//! tolerance, and kept where it did not. What is kept claims no more than its bound allows, because
+//! [`Evidence::claim`](crate::Evidence::claim) is computed.
 
 use super::Model;
 use crate::error::{Error, Result};
@@ -29,7 +30,8 @@ impl Judged {
         else {
             return Ok(outcome);
         };
-        // A method that promises no exactness trains by itself as far as it can; retraining is as far as any can go.
+        // A method that promises no exactness trains by itself as far as it can; retraining is as
+        // far as any can go.
         let last_resort =
             outcome.evidence.method == "retrain" || outcome.evidence.promise != Claim::Exact;
         if last_resort && !asked {
@@ -81,7 +83,8 @@ impl Judged {
 }
 
 impl Model {
-    /// Retrains with `new` rows in the place of `gone` ones, where learning or amending missed the model's tolerance.
+    /// Retrains with `new` rows in the place of `gone` ones, where learning or amending missed the
+    /// model's tolerance.
     pub(super) fn held_to_tolerance(
         &self,
         outcome: Outcome<Self>,

@@ -1,5 +1,5 @@
-//! Scores without what changes need. A linear model's scorer is its coefficients and nothing else; a model that is small beside
-//! its rows is its own scorer.
+//! Scores without what changes need. A linear model's scorer is its coefficients and nothing else;
+//! a model that is small beside its rows is its own scorer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -134,7 +134,8 @@ impl ScoresRows for LinearScorer {
     }
 }
 
-/// The model of a ridge shard: training is a closed form that needs no start, so that parameters are all it has to keep.
+/// The model of a ridge shard: training is a closed form that needs no start, so that parameters
+/// are all it has to keep.
 impl ShardModel for LinearScorer {
     fn to_state(&self) -> Result<ModelState> {
         ModelState::new(Family::Ridge, self)

@@ -9,8 +9,8 @@ use crate::rows::Rows;
 use crate::state::ModelState;
 use crate::traits::Predict;
 
-/// What a shard keeps of a model: enough to score rows and to train further, and no curvature, because nothing is ever taken
-/// out of a shard.
+/// What a shard keeps of a model: enough to score rows and to train further, and no curvature,
+/// because nothing is ever taken out of a shard.
 pub trait ShardModel: Predict + fmt::Debug + Any + Send + Sync {
     /// The model as plain data.
     fn to_state(&self) -> Result<ModelState>;

@@ -1,6 +1,6 @@
-//! The two ways to take rows out of a k-means model, and retraining, which they are compared with. Both claim exactness;
-//! `q_kmeans` says in its evidence, as `refactored`, when it had to read the retained rows, and `dc_kmeans` says how many
-//! rows of the touched leaves it read.
+//! The two ways to take rows out of a k-means model, and retraining, which they are compared with.
+//! Both claim exactness; `q_kmeans` says in its evidence, as `refactored`, when it had to read the
+//! retained rows, and `dc_kmeans` says how many rows of the touched leaves it read.
 
 use super::points::ClusterPoints;
 use super::trace::ReplayResult;

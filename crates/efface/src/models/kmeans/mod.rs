@@ -9,33 +9,40 @@
 //! | [`KMeans::quantised`] | [`QKMeans`]: replay the kept stages; retrain when a quantised centre changes | exact | O(T·k·d) and no other row; retraining with a chance of at most k/n + T·‖x − c‖₁/(ε·m), m the mass of its cluster |
 //! | [`KMeans::divided`] | [`DcKMeans`]: compute one path of a tree anew | exact | O(k·d·T·(n/w^h + h·w·k)) |
 //!
-//! Guarantee: both are exact, and more than in distribution. All randomness is a function of the seed and the row ids, so
-//! the centres after a forget are, bit for bit, those of fitting the retained rows with the same recipe. The reported
-//! bound is therefore 0. Targets are ignored; weights are honoured. A fit copies the rows densely while it runs; rows beyond memory
-//! are read anew in every pass, k for the start and one an iteration, and give the same bits. A tree keeps the ids of its rows, 8 bytes
-//! each, and needs the rows of one leaf at a time.
+//! Guarantee: both are exact, and more than in distribution. All randomness is a function of the
+//! seed and the row ids, so the centres after a forget are, bit for bit, those of fitting the
+//! retained rows with the same recipe. The reported bound is therefore 0. Targets are ignored;
+//! weights are honoured. A fit copies the rows densely while it runs; rows beyond memory are read
+//! anew in every pass, k for the start and one an iteration, and give the same bits. A tree keeps
+//! the ids of its rows, 8 bytes each, and needs the rows of one leaf at a time.
 //!
-//! When it fails: more clusters than distinct points (points that weigh something) is an error that says how many there
-//! are, before and after a forget; a failed forget changes nothing. A small ε, or a γ of 0 with small clusters, makes
-//! retraining frequent; a large ε makes the centres coarse. Forgetting one of the k rows that the run started from always
-//! retrains, and until then their content is part of the model.
+//! When it fails: more clusters than distinct points (points that weigh something) is an error that
+//! says how many there are, before and after a forget; a failed forget changes nothing. A small ε,
+//! or a γ of 0 with small clusters, makes retraining frequent; a large ε makes the centres coarse.
+//! Forgetting one of the k rows that the run started from always retrains, and until then their
+//! content is part of the model.
 //!
-//! Ginart, Guan, Valiant and Zou 2019, "Making AI forget you: data deletion in machine learning". The iteration, its
-//! correction for small clusters, the lattice and the end of the run are theirs. What differs, and why:
+//! Ginart, Guan, Valiant and Zou 2019, "Making AI forget you: data deletion in machine learning".
+//! The iteration, its correction for small clusters, the lattice and the end of the run are theirs.
+//! What differs, and why:
 //!
-//! - *One randomness.* Their code draws anew for a retraining. But then the runs that a deletion disturbs are replaced by
-//!   fresh ones and the others are kept, so that the result leans towards runs that are hard to disturb. Here a retraining
-//!   meets the numbers of the first run, and the law is that of a fit which never saw the row.
-//! - *Sums, not means.* The mean without a row is (Σ − x)/(m − 1), and γ·M/k shrinks with M. Their code looks at c − x/m
-//!   and at the old threshold, which is near but not the same.
-//! - *The end of the run is looked at too*: without the row a loss may fall that did not, or the other way round.
-//! - *The start counts*: the first loss to beat is that of the k-means++ centres, so that a coarse lattice cannot end worse
-//!   than it began. Their code begins at infinity.
-//! - *A retraining goes on* from the last stage that stands, since the stages before it are what they would be.
-//! - *An inner node of the tree clusters centres with their masses*, where their code counts each as one point: a centre
-//!   of a thousand rows says more than that of one, a row of weight 2 counts twice on every level, and k = 1 gives the
-//!   mean.
-//! - *A cluster without rows stays where it is*, as the correction has it at mass 0; their plain k-means draws a new centre.
+//! - *One randomness.* Their code draws anew for a retraining. But then the runs that a deletion
+//!   disturbs are replaced by fresh ones and the others are kept, so that the result leans towards
+//!   runs that are hard to disturb. Here a retraining meets the numbers of the first run, and the
+//!   law is that of a fit which never saw the row.
+//! - *Sums, not means.* The mean without a row is (Σ − x)/(m − 1), and γ·M/k shrinks with M. Their
+//!   code looks at c − x/m and at the old threshold, which is near but not the same.
+//! - *The end of the run is looked at too*: without the row a loss may fall that did not, or the
+//!   other way round.
+//! - *The start counts*: the first loss to beat is that of the k-means++ centres, so that a coarse
+//!   lattice cannot end worse than it began. Their code begins at infinity.
+//! - *A retraining goes on* from the last stage that stands, since the stages before it are what
+//!   they would be.
+//! - *An inner node of the tree clusters centres with their masses*, where their code counts each
+//!   as one point: a centre of a thousand rows says more than that of one, a row of weight 2 counts
+//!   twice on every level, and k = 1 gives the mean.
+//! - *A cluster without rows stays where it is*, as the correction has it at mass 0; their plain
+//!   k-means draws a new centre.
 
 mod family;
 mod forget;

@@ -1,9 +1,9 @@
 //! Points with weights, and k-means++.
 //!
-//! The choice of k-means++ is made as a race, with random numbers that hang on the rows' ids. In round r, row i arrives
-//! after E/(w_i·D_i²), with E exponential and D_i its distance to the nearest centroid so far; the first to arrive is
-//! chosen. It is row i with probability w_i·D_i²/Σ w·D², as k-means++ asks, and taking out a row that did not win changes
-//! no winner.
+//! The choice of k-means++ is made as a race, with random numbers that hang on the rows' ids. In
+//! round r, row i arrives after E/(w_i·D_i²), with E exponential and D_i its distance to the
+//! nearest centroid so far; the first to arrive is chosen. It is row i with probability w_i·D_i²/Σ
+//! w·D², as k-means++ asks, and taking out a row that did not win changes no winner.
 
 use std::sync::OnceLock;
 
@@ -74,7 +74,8 @@ impl ClusterPoints {
         }
     }
 
-    /// The named rows, in the order of their ids: the order in which a store lists rows must not matter.
+    /// The named rows, in the order of their ids: the order in which a store lists rows must not
+    /// matter.
     pub(super) fn read(rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
@@ -112,7 +113,8 @@ impl ClusterPoints {
         self.weights.push(weight);
     }
 
-    /// Whether the caller has asked the run over these points to end. Its result must not be used then.
+    /// Whether the caller has asked the run over these points to end. Its result must not be used
+    /// then.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(Stop::is_stopped)
     }
@@ -136,11 +138,13 @@ impl ClusterPoints {
         self.weights[at]
     }
 
-    /// The nearest centre of every point in turn, and the squared distance to it: what [`nearest`] says, to the bit.
+    /// The nearest centre of every point in turn, and the squared distance to it: what [`nearest`]
+    /// says, to the bit.
     ///
-    /// ‖x − c‖² is ‖x‖² − 2xᵀc + ‖c‖², and one matrix product has the xᵀc of many points and all centres. It rounds otherwise
-    /// than [`nearest`] does, so it decides only where the second nearest centre is further off than both kinds of rounding
-    /// together; other points, and all points of a small set, are looked at one by one.
+    /// ‖x − c‖² is ‖x‖² − 2xᵀc + ‖c‖², and one matrix product has the xᵀc of many points and all
+    /// centres. It rounds otherwise than [`nearest`] does, so it decides only where the second
+    /// nearest centre is further off than both kinds of rounding together; other points, and all
+    /// points of a small set, are looked at one by one.
     pub(super) fn each_nearest(&self, centers: &[f64], mut see: impl FnMut(usize, f64)) {
         let width = self.width.max(1);
         let k = centers.len() / width;
@@ -213,7 +217,8 @@ impl ClusterPoints {
         })
     }
 
-    /// The squared distance of every point to the nearest of some centres; 1 where there are none yet.
+    /// The squared distance of every point to the nearest of some centres; 1 where there are none
+    /// yet.
     fn least_distances(&self, centers: &[f64]) -> Vec<f64> {
         let mut least = vec![1.0; self.len()];
         for (round, center) in centers.chunks_exact(self.width.max(1)).enumerate() {
@@ -244,7 +249,8 @@ pub(super) struct StartPoints {
     pub(super) centers: Vec<f64>,
 }
 
-/// All points of a run: in memory, or in a store beyond memory that is read for every pass, in the order of ids.
+/// All points of a run: in memory, or in a store beyond memory that is read for every pass, in the
+/// order of ids.
 #[derive(Clone, Copy)]
 pub(super) enum PointSource<'a> {
     Held(&'a ClusterPoints),
@@ -259,7 +265,8 @@ impl PointSource<'_> {
         }
     }
 
-    /// Whether the caller has asked the run over these points to end. Its result must not be used then.
+    /// Whether the caller has asked the run over these points to end. Its result must not be used
+    /// then.
     pub(super) fn is_stopped(self) -> bool {
         match self {
             Self::Held(points) => points.is_stopped(),
@@ -300,7 +307,8 @@ impl PointSource<'_> {
     /// The k points that k-means++ starts from, or as many as are distinct and weigh something.
     pub(super) fn plus_plus(self, k: usize, seed: u64) -> Result<StartPoints> {
         let mut start = StartPoints::default();
-        // Distances to the points chosen so far are kept for points in memory, and measured again for others.
+        // Distances to the points chosen so far are kept for points in memory, and measured again
+        // for others.
         let mut kept = match self {
             Self::Held(points) => Some((points, vec![1.0; points.len()])),
             Self::Passed(_) => None,
@@ -342,7 +350,8 @@ impl PointSource<'_> {
     }
 }
 
-/// So many points of so many numbers are summed by themselves, wherever they are read from, so that sums are the same to the bit.
+/// So many points of so many numbers are summed by themselves, wherever they are read from, so that
+/// sums are the same to the bit.
 pub(super) fn piece(width: usize) -> usize {
     ((1 << 22) / width.max(1)).clamp(256, 4096)
 }
@@ -386,8 +395,8 @@ pub(super) fn nearest(centers: &[f64], point: &[f64]) -> (usize, f64) {
 mod tests {
     use super::*;
 
-    /// Centres that are alike, that lie on both sides of points, and that points lie on: the choice and the distance are
-    /// those of looking at each.
+    /// Centres that are alike, that lie on both sides of points, and that points lie on: the choice
+    /// and the distance are those of looking at each.
     #[test]
     fn products_decide_as_distances_do() {
         let wave = |i: usize, j: usize| ((i * 131 + j * 37 + i * j) as f64).sin();
@@ -429,7 +438,8 @@ mod tests {
         }
     }
 
-    /// Over many seeds, without a row that was there: the choices are those of k-means++ on the others.
+    /// Over many seeds, without a row that was there: the choices are those of k-means++ on the
+    /// others.
     #[test]
     fn the_race_is_k_means_plus_plus() {
         let positions = [0.0, 1.0, 3.0, 7.0, 8.0];

@@ -14,9 +14,11 @@ const MOST_LEAVES: usize = 1 << 20;
 pub enum Scheme {
     /// Q-k-means: centres on a random lattice.
     Quantised {
-        /// ε, the side of a lattice cell, in the units of the features; above 0. Fixed, so that it does not depend on n.
+        /// ε, the side of a lattice cell, in the units of the features; above 0. Fixed, so that it
+        /// does not depend on n.
         epsilon: f64,
-        /// γ: a cluster below γ·M/k of the total mass M is pulled back to its previous centre; 0 to 1.
+        /// γ: a cluster below γ·M/k of the total mass M is pulled back to its previous centre; 0 to
+        /// 1.
         gamma: f64,
     },
     /// DC-k-means: a tree of small problems.

@@ -1,4 +1,5 @@
-//! Lloyd's iteration on a random lattice, with every stage written down so that it can be replayed without the rows.
+//! Lloyd's iteration on a random lattice, with every stage written down so that it can be replayed
+//! without the rows.
 //!
 //! ```text
 //! stage 0   centres from k-means++                              save partition sums, masses and loss
@@ -8,9 +9,10 @@
 //!           stop, and return stage τ−1, unless the loss falls
 //! ```
 //!
-//! A row that leaves moves the mean of one cluster a stage by O(1/m); unless a centre thereby crosses a border of its
-//! lattice, every later stage is what it was. Sums are kept in two words; where a centre is nearer to a border, or two
-//! losses nearer to each other, than the arithmetic can tell apart, the replay does not guess and asks for the rows.
+//! A row that leaves moves the mean of one cluster a stage by O(1/m); unless a centre thereby
+//! crosses a border of its lattice, every later stage is what it was. Sums are kept in two words;
+//! where a centre is nearer to a border, or two losses nearer to each other, than the arithmetic
+//! can tell apart, the replay does not guess and asks for the rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +117,8 @@ impl RunStage {
         self.masses[cluster].value()
     }
 
-    /// The centres of stage `tau`, which follows this one, and whether the arithmetic leaves no doubt of their cells.
+    /// The centres of stage `tau`, which follows this one, and whether the arithmetic leaves no
+    /// doubt of their cells.
     fn next(&self, rules: &IterationRules, tau: usize) -> (Vec<f64>, bool) {
         let width = self.sums.len() / rules.k;
         let total: f64 = (0..rules.k).map(|cluster| self.mass(cluster)).sum();
@@ -161,7 +164,8 @@ impl RunStage {
         (centers, sure)
     }
 
-    /// Whether the loss is below that of `before`, and whether the arithmetic leaves no doubt of it.
+    /// Whether the loss is below that of `before`, and whether the arithmetic leaves no doubt of
+    /// it.
     fn improves(&self, before: &Self) -> (bool, bool) {
         let gain = before.loss.minus(self.loss).value();
         let doubt = 4.0 * (self.lost[2] + before.lost[2]) + 1e-28 * before.loss.value();
@@ -241,7 +245,8 @@ impl LloydTrace {
         Ok(self)
     }
 
-    /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
+    /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out
+    /// of, is in doubt.
     pub(super) fn resume(
         self,
         points: PointSource<'_>,
@@ -364,7 +369,8 @@ mod tests {
             let rules = rules(4, 0.0, gamma);
             stage(&rules).next(&rules, 1).0
         };
-        // Clusters of 7, 2, 1 and no points with means 3, 21 and 70; γ·n/k is 2 in the second line, 2.5 in the third.
+        // Clusters of 7, 2, 1 and no points with means 3, 21 and 70; γ·n/k is 2 in the second line,
+        // 2.5 in the third.
         assert_eq!(next(0.0), [3.0, 21.0, 70.0, 500.0]);
         assert_eq!(
             next(0.8),
@@ -389,7 +395,8 @@ mod tests {
         assert_eq!(a, b);
     }
 
-    /// Ginart et al.: Q(c) is the point nearest to c among ε(θ + ℤ^d), with one θ for all centres of an iteration.
+    /// Ginart et al.: Q(c) is the point nearest to c among ε(θ + ℤ^d), with one θ for all centres
+    /// of an iteration.
     #[test]
     fn centres_go_to_the_nearest_point_of_a_random_lattice() {
         let points = line(&[0.0, 1.0, 2.0, 20.0, 22.0, 70.0], &[1.0; 6]);
@@ -417,14 +424,16 @@ mod tests {
         }
         let mean = offsets.iter().sum::<f64>() / 399.0;
         let square = offsets.iter().map(|x| x * x).sum::<f64>() / 399.0;
-        // Uniform on [−½, ½]: mean 0 ± 0.0145, second moment 1/12 ± 0.0037, each within four deviations.
+        // Uniform on [−½, ½]: mean 0 ± 0.0145, second moment 1/12 ± 0.0037, each within four
+        // deviations.
         assert!(
             mean.abs() < 0.058 && (square - 1.0 / 12.0).abs() < 0.015,
             "{mean} {square}"
         );
     }
 
-    /// The run ends where the loss does not fall, and the stage before is the result; the start counts as a stage.
+    /// The run ends where the loss does not fall, and the stage before is the result; the start
+    /// counts as a stage.
     #[test]
     fn the_result_is_the_stage_of_least_loss() {
         let positions: Vec<f64> = (0..40).map(|i| f64::from(i * i % 97)).collect();

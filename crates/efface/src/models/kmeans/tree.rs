@@ -1,12 +1,13 @@
 //! DC-k-means: divide and conquer, so that a forget recomputes one path.
 //!
-//! The rows are dealt at random to the w^h leaves of a tree of height h and width w; every leaf is clustered by itself,
-//! every inner node clusters the centres of its children, each with the mass of its cluster (the authors' code counts each
-//! as one point), and the centres at the root are the model. Guarantee: exact; a row touches its leaf and the nodes above
-//! it, and these are computed anew from the rows of the leaf. Cost: O(k·d·T·(n/w^h + h·w·k)) for a row, reading the leaf
-//! only. When it fails: with few rows a leaf its centres are a rough summary, and the loss is above that of k-means on
-//! all rows; a leaf with fewer than k distinct points hands all of them on. Ginart, Guan, Valiant and Zou 2019, "Making
-//! AI forget you", section 4.
+//! The rows are dealt at random to the w^h leaves of a tree of height h and width w; every leaf is
+//! clustered by itself, every inner node clusters the centres of its children, each with the mass
+//! of its cluster (the authors' code counts each as one point), and the centres at the root are the
+//! model. Guarantee: exact; a row touches its leaf and the nodes above it, and these are computed
+//! anew from the rows of the leaf. Cost: O(k·d·T·(n/w^h + h·w·k)) for a row, reading the leaf only.
+//! When it fails: with few rows a leaf its centres are a rough summary, and the loss is above that
+//! of k-means on all rows; a leaf with fewer than k distinct points hands all of them on. Ginart,
+//! Guan, Valiant and Zou 2019, "Making AI forget you", section 4.
 
 use std::collections::BTreeSet;
 
@@ -153,7 +154,8 @@ fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
     (random_word(seed, DrawPurpose::Leaf, id.0, 0) % leaves as u64) as usize
 }
 
-/// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.
+/// Clusters the points of one node. Below the root, points too few to cluster are handed on as they
+/// are.
 fn solve(recipe: &KMeans, points: &ClusterPoints, seed: u64, root: bool) -> Result<TreeNode> {
     let rules = IterationRules {
         k: recipe.k,

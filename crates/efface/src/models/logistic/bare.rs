@@ -1,4 +1,5 @@
-//! A request at work where no Hessian is kept: its steps are found by conjugate gradients over the rows that are left, and measured there.
+//! A request at work where no Hessian is kept: its steps are found by conjugate gradients over the
+//! rows that are left, and measured there.
 
 use std::sync::Arc;
 
@@ -12,15 +13,17 @@ use crate::evidence::BoundSource;
 use crate::linalg::{column_norm, norm};
 
 impl RequestWork<'_> {
-    /// Brings the gradient to the new rows, at the old parameters: it is the one that is known with the rows of the request taken out or in, and
-    /// the rows are surveyed, which takes a small part of a pass.
+    /// Brings the gradient to the new rows, at the old parameters: it is the one that is known with
+    /// the rows of the request taken out or in, and the rows are surveyed, which takes a small part
+    /// of a pass.
     pub(super) fn prepare_bare(&mut self) -> Result<()> {
         let facts =
             (self.new.is_none() && self.before.unseen.is_empty()).then(|| self.facts_left());
         let (facts, unseen, is_slow) = self.over_rows(|model, sample| {
             let is_slow = !sample.is_thin(model.frame())
                 && sample.shape.members < model.theta.nrows() * model.theta.ncols();
-            // Where rows only leave, and those that stay have all columns, what was known of them still holds.
+            // Where rows only leave, and those that stay have all columns, what was known of them
+            // still holds.
             if let Some(facts) = facts
                 && sample.uses_all_columns(model.frame())
             {
@@ -72,8 +75,9 @@ impl RequestWork<'_> {
         facts
     }
 
-    /// One Newton step, or two where the first is to be so rough that another will have to follow: what is left after it is then only
-    /// glanced at. Without a kept Hessian every step but that one is measured.
+    /// One Newton step, or two where the first is to be so rough that another will have to follow:
+    /// what is left after it is then only glanced at. Without a kept Hessian every step but that
+    /// one is measured.
     pub(crate) fn newton_towards(&mut self, goal: f64, roughest: f64) -> Result<()> {
         let wanted = self.wanted_accuracy(goal);
         let accuracy = self.within_reason(wanted.max(roughest));
@@ -86,8 +90,8 @@ impl RequestWork<'_> {
         self.advance(direction, true)
     }
 
-    /// Takes a step, and estimates the gradient there in single precision; no bound follows from it. False, and nothing done, where that
-    /// is not possible.
+    /// Takes a step, and estimates the gradient there in single precision; no bound follows from
+    /// it. False, and nothing done, where that is not possible.
     fn glance(&mut self, direction: &Mat<f64>) -> bool {
         let next = &self.next;
         let Some(table) = next

@@ -1,29 +1,31 @@
 //! How far the parameters can be from the optimum of the rows that are left.
 //!
-//! With g the gradient, H the Hessian at the parameters and e the way to the optimum, self-concordance gives
-//! −eᵀg = ∫ eᵀH(θ + te)e dt ≥ eᵀHe·(1 − e^{−r})/r with r = M·max|xᵀe|, M that of the loss. A score moves by at most R·‖e‖, R the
-//! largest norm of a row, and by at most ρ·√(eᵀHe), ρ the largest norm of a row in H⁻¹. Hence, with μ the least eigenvalue
-//! of H and ν = √(gᵀH⁻¹g),
+//! With g the gradient, H the Hessian at the parameters and e the way to the optimum,
+//! self-concordance gives −eᵀg = ∫ eᵀH(θ + te)e dt ≥ eᵀHe·(1 − e^{−r})/r with r = M·max|xᵀe|, M
+//! that of the loss. A score moves by at most R·‖e‖, R the largest norm of a row, and by at most
+//! ρ·√(eᵀHe), ρ the largest norm of a row in H⁻¹. Hence, with μ the least eigenvalue of H and ν =
+//! √(gᵀH⁻¹g),
 //!
 //! ```text
 //! ‖e‖ ≤ s·(−ln(1 − q)/q),   s = min(‖g‖/μ, ν/√μ),   q = M·min(R·s, ρ·ν),   as long as q < 1
 //! ```
 //!
-//! which is ‖g‖/μ once s is small. Where s is not, and every parameter is penalised, ‖g‖/λ holds everywhere.
+//! which is ‖g‖/μ once s is small. Where s is not, and every parameter is penalised, ‖g‖/λ holds
+//! everywhere.
 //!
-//! A model with noise is compared with what retraining with the same noise would give. (A bound with the noise in it would
-//! tell its size, and with that what it hides.)
+//! A model with noise is compared with what retraining with the same noise would give. (A bound
+//! with the noise in it would tell its size, and with that what it hides.)
 //!
-//! Columns that no row has are not coupled to any other: their optimum is 0, they are left out of g, and the norm of what an
-//! approximate method leaves in them is added to the bound. Where rare classes make μ useless, `profile.rs` bounds the
-//! distance without it.
+//! Columns that no row has are not coupled to any other: their optimum is 0, they are left out of
+//! g, and the norm of what an approximate method leaves in them is added to the bound. Where rare
+//! classes make μ useless, `profile.rs` bounds the distance without it.
 //!
-//! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient
-//! g′ = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel, and by the Lipschitz
-//! constant γ of J the third is at most γ·‖X‖·(m + ½|xᵀΔ|)·‖XΔ‖, with |xᵀΔ| the most that the step moves a score, and m the most
-//! that scores have moved since Ĥ was made. This is the
-//! data-dependent bound of Guo et al. (2020), carried from request to request. In the norm of Ĥ⁻¹ self-concordance bounds the
-//! third term too, and the lesser of both is taken.
+//! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient g′
+//! = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel,
+//! and by the Lipschitz constant γ of J the third is at most γ·‖X‖·(m + ½|xᵀΔ|)·‖XΔ‖, with |xᵀΔ|
+//! the most that the step moves a score, and m the most that scores have moved since Ĥ was made.
+//! This is the data-dependent bound of Guo et al. (2020), carried from request to request. In the
+//! norm of Ĥ⁻¹ self-concordance bounds the third term too, and the lesser of both is taken.
 
 use std::sync::Arc;
 
@@ -38,8 +40,8 @@ use crate::evidence::BoundSource;
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::ridge::{EnergyBound, relative_to};
 
-/// What is known about how good the parameters are. Norms marked local are those of H⁻¹, H being the Hessian without
-/// the rows that wait.
+/// What is known about how good the parameters are. Norms marked local are those of H⁻¹, H being
+/// the Hessian without the rows that wait.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundLedger {
     /// The part of the gradient that is known.
@@ -53,25 +55,27 @@ pub(crate) struct BoundLedger {
     pub(crate) moved: f64,
     /// At least how far that way moved the score of any row.
     pub(crate) swung: f64,
-    /// A place on that way that is known. Steps that undo each other, or lead in unlike directions, lead less far from it than
-    /// their lengths add up to.
+    /// A place on that way that is known. Steps that undo each other, or lead in unlike directions,
+    /// lead less far from it than their lengths add up to.
     pub(crate) anchor: Option<WayAnchor>,
-    /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
+    /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed
+    /// where they stood.
     pub(crate) drift: f64,
-    /// At least the same as a fraction of the Hessian: ‖H^-½(Ĥ − H)H^-½‖. A row whose scores moved by m since was weighed by a J
-    /// within a factor of e^{Mm} of the one that the Hessian has, and is no more of it than its leverage.
+    /// At least the same as a fraction of the Hessian: ‖H^-½(Ĥ − H)H^-½‖. A row whose scores moved
+    /// by m since was weighed by a J within a factor of e^{Mm} of the one that the Hessian has, and
+    /// is no more of it than its leverage.
     pub(crate) warp: f64,
-    /// The norm, in the caller's coordinates, of weights that an approximate method left in columns that no row has. Their
-    /// optimum is 0 and no other column depends on them: they are no part of the gradient above, and their norm is their
-    /// distance.
+    /// The norm, in the caller's coordinates, of weights that an approximate method left in columns
+    /// that no row has. Their optimum is 0 and no other column depends on them: they are no part of
+    /// the gradient above, and their norm is their distance.
     pub(crate) remnant: f64,
-    /// At least the distance of all others to the optimum as `profile.rs` found it here, in the caller's coordinates;
-    /// infinite where it was not asked.
+    /// At least the distance of all others to the optimum as `profile.rs` found it here, in the
+    /// caller's coordinates; infinite where it was not asked.
     pub(crate) profile: f64,
 }
 
-/// A place where the model stood when its Hessian was made, or after. It is never stored: those parameters may owe something to
-/// rows that left since.
+/// A place where the model stood when its Hessian was made, or after. It is never stored: those
+/// parameters may owe something to rows that left since.
 #[derive(Debug, Clone)]
 pub(crate) struct WayAnchor {
     theta: Arc<Mat<f64>>,
@@ -103,13 +107,15 @@ impl WayAnchor {
 
 /// A step as the account of the whole way needs it.
 pub(crate) struct WayStep {
-    /// The way from the anchor to where the step begins, columns that no row has left out, times the kept Hessian times the step.
+    /// The way from the anchor to where the step begins, columns that no row has left out, times
+    /// the kept Hessian times the step.
     pub(crate) product: f64,
     /// The square of the step in the norm of the kept Hessian.
     pub(crate) local_square: f64,
     /// The norm of the way from the anchor to where the step ends.
     pub(crate) length: f64,
-    /// The most that a unit of a way moves a score, in the plain norm and in that of the kept Hessian.
+    /// The most that a unit of a way moves a score, in the plain norm and in that of the kept
+    /// Hessian.
     pub(crate) reach: f64,
     pub(crate) local_reach: f64,
 }
@@ -179,8 +185,9 @@ impl BoundLedger {
         });
     }
 
-    /// What a fold leaves of the anchor. The place where the Hessian was made stays: like that Hessian, it may owe something to rows
-    /// that went, and rows to come are weighed there. From any other place the way goes on from where the model stands.
+    /// What a fold leaves of the anchor. The place where the Hessian was made stays: like that
+    /// Hessian, it may owe something to rows that went, and rows to come are weighed there. From
+    /// any other place the way goes on from where the model stands.
     pub(crate) fn settle_anchor(&mut self, theta: &Mat<f64>) {
         if let Some(anchor) = &mut self.anchor {
             anchor.seen = None;
@@ -255,14 +262,15 @@ impl BoundLedger {
         }
     }
 
-    /// At least the fraction by which the Hessian is wrong: what rounding its inverse does, and what requests did, from
-    /// whichever of the two accounts of that says less.
+    /// At least the fraction by which the Hessian is wrong: what rounding its inverse does, and
+    /// what requests did, from whichever of the two accounts of that says less.
     pub(crate) fn wrong(&self, scales: &CurvatureScales) -> f64 {
         (self.drift * scales.inverse_norm).min(self.warp) + scales.blur
     }
 
-    /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
-    /// `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that left can have made of ‖H⁻¹‖.
+    /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to
+    /// the rest. `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that
+    /// left can have made of ‖H⁻¹‖.
     pub(crate) fn advance(
         &mut self,
         step: &StepSize,
@@ -289,9 +297,10 @@ impl BoundLedger {
         self.profile = f64::INFINITY;
     }
 
-    /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a factor e^{M(m + st)} of
-    /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
-    /// wrong in Ĥ changes either norm by a factor of 1 − 2·wrong at most.
+    /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a
+    /// factor e^{M(m + st)} of the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) −
+    /// 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left wrong in Ĥ changes either norm by a
+    /// factor of 1 − 2·wrong at most.
     fn relative_error(
         &self,
         step: &StepSize,
@@ -335,7 +344,8 @@ pub(crate) struct StepSize {
     pub(crate) rounding: f64,
 }
 
-/// r ↦ −ln(1 − r)/r: the factor that a bound pays because the Hessian is known at one end of the way only.
+/// r ↦ −ln(1 − r)/r: the factor that a bound pays because the Hessian is known at one end of the
+/// way only.
 pub(crate) fn price(r: f64) -> f64 {
     if r < 1e-8 {
         1.0 + 0.5 * r + r * r
@@ -345,7 +355,8 @@ pub(crate) fn price(r: f64) -> f64 {
 }
 
 impl LogisticModel {
-    /// The gradient norm that evaluating it can hide by rounding: at parameters of norm 0, and for every unit of their norm.
+    /// The gradient norm that evaluating it can hide by rounding: at parameters of norm 0, and for
+    /// every unit of their norm.
     pub(crate) fn rounding(&self, facts: &RowFacts) -> [f64; 2] {
         let width = self.basis.width() as f64;
         let scores = width.sqrt() * self.settings.link.curvature() * facts.trace;
@@ -369,7 +380,8 @@ impl LogisticModel {
         self.bound_by(&self.ledger)
     }
 
-    /// The relative bound if the gradient were 0 but for what its evaluation can hide: no step leads below that.
+    /// The relative bound if the gradient were 0 but for what its evaluation can hide: no step
+    /// leads below that.
     pub(crate) fn least_bound(&self) -> f64 {
         let zero = Mat::zeros(self.theta.nrows(), self.theta.ncols());
         let mut ledger = BoundLedger::measured(zero, self.hidden(&self.facts, &self.theta));

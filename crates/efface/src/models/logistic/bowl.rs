@@ -1,5 +1,5 @@
-//! The Hessian of the rows with its factor: of all of them or of a sample, in double precision or in single precision with what that took
-//! from it.
+//! The Hessian of the rows with its factor: of all of them or of a sample, in double precision or
+//! in single precision with what that took from it.
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -13,12 +13,13 @@ use crate::linalg::{Cholesky, add_scaled, norm, par};
 
 /// What single precision may take from a Hessian, as a fraction of it.
 const MOST_ROUNDED: f64 = 5e-4;
-/// Random vectors that find out how much that is. Each has a component of less than 1/100 along the worst direction with a chance of 0.008,
-/// and all four with one of 4e-9.
+/// Random vectors that find out how much that is. Each has a component of less than 1/100 along the
+/// worst direction with a chance of 0.008, and all four with one of 4e-9.
 const PROBES: usize = 4;
 const PROBE_SAFETY: f64 = 100.0;
 
-/// Passes over the rows that a Hessian in single precision takes: their Gram matrix, their probabilities, the sums and the random vectors.
+/// Passes over the rows that a Hessian in single precision takes: their Gram matrix, their
+/// probabilities, the sums and the random vectors.
 const SINGLE_PASSES: usize = 3 + PROBES;
 
 /// A sample that has less than this share of a column has too little of it.
@@ -61,8 +62,8 @@ impl RowObjective<'_> {
         }
     }
 
-    /// The factor of the Hessian of every `stride`th row, scaled up to stand for all. None where the sample does not determine what all rows
-    /// together may.
+    /// The factor of the Hessian of every `stride`th row, scaled up to stand for all. None where
+    /// the sample does not determine what all rows together may.
     pub(super) fn sampled_factor(
         &self,
         theta: &Mat<f64>,
@@ -74,8 +75,8 @@ impl RowObjective<'_> {
         Ok(self.factor(&hessian, theta.nrows(), limits).ok())
     }
 
-    /// Gives columns of which a sample has too little the curvature that they have in all rows, as far as other columns tell: with less of it,
-    /// steps would go much too far along them.
+    /// Gives columns of which a sample has too little the curvature that they have in all rows, as
+    /// far as other columns tell: with less of it, steps would go much too far along them.
     fn make_up_for_scarce_columns(&self, hessian: &mut Mat<f64>, stride: usize) -> Result<()> {
         let RowObjective {
             sample,
@@ -126,7 +127,8 @@ impl RowObjective<'_> {
         )
     }
 
-    /// The same by products in single precision, with what that made wrong, found by random vectors. None where it is too much.
+    /// The same by products in single precision, with what that made wrong, found by random
+    /// vectors. None where it is too much.
     fn single_bowl(
         &self,
         theta: &Mat<f64>,
@@ -150,8 +152,9 @@ impl RowObjective<'_> {
         }))
     }
 
-    /// At least ‖H^-½(Ĥ − H)H^-½‖ for a Hessian Ĥ = LLᵀ that rounding has made: each of some random vectors v gives ‖L⁻¹(Ĥ − H)L⁻ᵀv‖,
-    /// with products of H by passes over the rows in double precision.
+    /// At least ‖H^-½(Ĥ − H)H^-½‖ for a Hessian Ĥ = LLᵀ that rounding has made: each of some random
+    /// vectors v gives ‖L⁻¹(Ĥ − H)L⁻ᵀv‖, with products of H by passes over the rows in double
+    /// precision.
     fn rounded_away(&self, theta: &Mat<f64>, hessian: &Mat<f64>, factor: &Cholesky) -> Result<f64> {
         let total = hessian.nrows();
         let bends = self.sample.bends(self.frame, theta)?;
@@ -200,7 +203,8 @@ mod tests {
     use crate::rows::{Dense, RowId, Rows};
     use crate::traits::Fit;
 
-    /// Rows of several classes with columns that depend on each other, nearly (the first eighty) or altogether (levels, of this unit).
+    /// Rows of several classes with columns that depend on each other, nearly (the first eighty) or
+    /// altogether (levels, of this unit).
     fn tangled(count: usize, classes: usize, unit: f64) -> Rows {
         let width = 100;
         let mut random = crate::random::seeded(7);

@@ -1,8 +1,8 @@
 //! A request at work: the model over the rows that are left, before and after each step.
 //!
-//! It starts as the old parameters over the new rows: the gradient there is known, −Σ ∇ℓ_i of the rows that left (and +Σ of
-//! those that joined) on top of what was left over before, and the Hessian is the kept one with those rows folded in. Each
-//! method is then a step from there.
+//! It starts as the old parameters over the new rows: the gradient there is known, −Σ ∇ℓ_i of the
+//! rows that left (and +Σ of those that joined) on top of what was left over before, and the
+//! Hessian is the kept one with those rows folded in. Each method is then a step from there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use crate::evidence::{Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
 use crate::rows::{ChangedRows, RowId, RowRef, RowStore, Rows};
 
-/// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
+/// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they
+/// could be.
 const STALE: f64 = 0.5;
 
 /// A request at work.
@@ -50,12 +51,14 @@ pub(crate) struct RequestWork<'a> {
     pub(super) looks_suffice: bool,
     /// Whether the rows that are left were surveyed, where no Hessian tells of them.
     pub(super) surveyed: bool,
-    /// Whether a step without a kept Hessian takes dozens of iterations: rows are dense and fewer than parameters.
+    /// Whether a step without a kept Hessian takes dozens of iterations: rows are dense and fewer
+    /// than parameters.
     pub(super) steps_are_slow: bool,
-    /// Whether a step without a kept Hessian ends at the best intercepts, so that its gradient is a bound.
+    /// Whether a step without a kept Hessian ends at the best intercepts, so that its gradient is a
+    /// bound.
     pub(crate) profiles: bool,
-    /// Whether weights of columns that no row is left to have are set to 0 in the end. An approximate method leaves them as
-    /// they come out.
+    /// Whether weights of columns that no row is left to have are set to 0 in the end. An
+    /// approximate method leaves them as they come out.
     pub(super) clears: bool,
 }
 
@@ -128,7 +131,8 @@ impl CheckedRequest<'_> {
         at_work.clears = claim != Claim::Approximate;
         work(&mut at_work)?;
         if model.has_no_penalty() && at_work.relative_bound().is_infinite() {
-            // Without a penalty the rows that are left may have no optimum at all; only training can tell.
+            // Without a penalty the rows that are left may have no optimum at all; only training
+            // can tell.
             let mut trial = RequestWork::new(model, store, gone, None)?;
             trial.train_anew()?;
         }
@@ -148,7 +152,8 @@ impl<'a> RequestWork<'a> {
         let mut movers = RequestRows::new(before.basis.width(), total);
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
-        // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
+        // A fit measures rows in units of its own; a row whose square is beyond numbers in those
+        // units was never in it.
         let mut written = vec![
             0.0;
             if before.basis.is_unshifted() {
@@ -162,7 +167,8 @@ impl<'a> RequestWork<'a> {
             if written.is_empty() {
                 row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
             } else {
-                // The entry is judged after the shift: a value far from 0 may be near the origin of its column.
+                // The entry is judged after the shift: a value far from 0 may be near the origin of
+                // its column.
                 before.basis.write(row, 1.0, &mut written);
                 square = dot(&written, &written);
             }
@@ -207,7 +213,8 @@ impl<'a> RequestWork<'a> {
         let joining = super::private::fingerprint(new.into_iter().flat_map(|new| new.ids()));
         next.row_set = next.row_set.wrapping_sub(leaving).wrapping_add(joining);
         if !gone.is_empty() && new.is_some() {
-            // An amended row keeps its id and has other content, so the set of rows counts as another one.
+            // An amended row keeps its id and has other content, so the set of rows counts as
+            // another one.
             next.row_set = next
                 .row_set
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -269,7 +276,8 @@ impl<'a> RequestWork<'a> {
         ledger.leftover += self.movers.gradient(&pulls);
         let gradient = flat(&ledger.leftover);
         ledger.leftover_local = f64::INFINITY;
-        // Rows are weighed where the Hessian was made, if that place is known: then they leave nothing wrong in it.
+        // Rows are weighed where the Hessian was made, if that place is known: then they leave
+        // nothing wrong in it.
         let birthplace = ledger.anchor.as_ref().and_then(WayAnchor::birthplace);
         let scores = birthplace.map(|theta| self.movers.scores_at(theta));
         let mut drift = 0.0;
@@ -295,7 +303,8 @@ impl<'a> RequestWork<'a> {
             Ok((pending, pulled)) => {
                 let solved = known.zip(pulled).map(|(known, pulled)| known + pulled);
                 let solved = solved.map(|solved| Arc::new(SolvedGradient { gradient, solved }));
-                // How far a row that joins would have moved is not known by the moves of the others.
+                // How far a row that joins would have moved is not known by the moves of the
+                // others.
                 let by_norm = drift * standing.base.scales.inverse_norm;
                 let by_leverage = if self.movers.all_leave() {
                     turned * pending.newest
@@ -336,13 +345,15 @@ impl<'a> RequestWork<'a> {
                 self.note_dead();
                 Ok(())
             }
-            // What later requests left wrong in the Hessian can make it indefinite: compute it anew.
+            // What later requests left wrong in the Hessian can make it indefinite: compute it
+            // anew.
             Err(_) => self.refresh(),
         }
     }
 
-    /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
-    /// Hessian stays, unless the way was so long that its bounds are worth little.
+    /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian
+    /// where there is one. That Hessian stays, unless the way was so long that its bounds are worth
+    /// little.
     pub(crate) fn train(&mut self) -> Result<()> {
         let limits = self.next.limits(&self.next.facts);
         let Some(standing) = self.next.standing.clone() else {
@@ -360,7 +371,8 @@ impl<'a> RequestWork<'a> {
             Ok((trained.place, trained.iterations, trained.passes))
         });
         let (place, iterations, passes) = match trained {
-            // Far from the optimum, or in coordinates that rows to come did not fit, a fresh start may do better.
+            // Far from the optimum, or in coordinates that rows to come did not fit, a fresh start
+            // may do better.
             Err(Error::NotTrained { .. } | Error::Singular { .. }) => return self.start_over(),
             other => other?,
         };
@@ -379,7 +391,8 @@ impl<'a> RequestWork<'a> {
         }
     }
 
-    /// Takes over parameters, whatever they come from, and notes how far they are from where the Hessian was made.
+    /// Takes over parameters, whatever they come from, and notes how far they are from where the
+    /// Hessian was made.
     fn go_to(&mut self, theta: Mat<f64>, standing: Option<&StandingHessian>) {
         if let Some(standing) = standing {
             let mut way = &theta - &self.next.theta;
@@ -419,7 +432,8 @@ impl<'a> RequestWork<'a> {
         Ok(())
     }
 
-    /// Trains on the rows that are left, from the parameters at hand, and makes everything kept anew.
+    /// Trains on the rows that are left, from the parameters at hand, and makes everything kept
+    /// anew.
     pub(crate) fn train_anew(&mut self) -> Result<()> {
         let refactorisations = self.next.refactorisations + 1;
         // Training on other rows draws other noise.
@@ -510,7 +524,8 @@ impl<'a> RequestWork<'a> {
         self.advance(direction, false)
     }
 
-    /// The Newton step as `project` lets it through: parameters in the caller's coordinates in and out.
+    /// The Newton step as `project` lets it through: parameters in the caller's coordinates in and
+    /// out.
     pub(crate) fn projected(
         &mut self,
         project: impl FnOnce(&Mat<f64>, &[f64]) -> Result<(Mat<f64>, Vec<f64>)>,
@@ -522,7 +537,8 @@ impl<'a> RequestWork<'a> {
         self.advance(direction, false)
     }
 
-    /// θ ← θ − direction. `solved` says that this is the Newton step, after which nothing known is left of the gradient.
+    /// θ ← θ − direction. `solved` says that this is the Newton step, after which nothing known is
+    /// left of the gradient.
     pub(super) fn advance(&mut self, mut direction: Mat<f64>, solved: bool) -> Result<()> {
         self.steps += 1;
         direction *= faer::Scale(-1.0);
@@ -535,7 +551,8 @@ impl<'a> RequestWork<'a> {
                 self.measure()
             };
         };
-        // No row that is left sees a move along a column that it does not have, nor does the gradient of the others.
+        // No row that is left sees a move along a column that it does not have, nor does the
+        // gradient of the others.
         let mut seen = shaped(&direction, width);
         super::dead::leave_out(&mut seen, &standing.unsupported());
         let seen = flat(&seen);
@@ -638,8 +655,9 @@ impl<'a> RequestWork<'a> {
         }
     }
 
-    /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of
-    /// those of the Hessian, to which rows that left and wait still belong. `product` is H·move without them.
+    /// How long a move of the parameters is, and how far it can move the score of a row: by way of
+    /// the plain norms, or of those of the Hessian, to which rows that left and wait still belong.
+    /// `product` is H·move without them.
     fn way(&self, standing: &StandingHessian, step: &Mat<f64>, product: &Mat<f64>) -> StepWay {
         let length = norm(step);
         let waiting = standing.pending.as_deref().map(LowRank::waiting);

@@ -1,8 +1,9 @@
-//! What a classifier keeps in order to forget without its rows: the Hessian at (or near) the optimum with its Cholesky
-//! factor, the Gram matrix Σ w x xᵀ, and what the bounds need to know of both.
+//! What a classifier keeps in order to forget without its rows: the Hessian at (or near) the
+//! optimum with its Cholesky factor, the Gram matrix Σ w x xᵀ, and what the bounds need to know of
+//! both.
 //!
-//! Rows that leave or join change the Hessian by ±w·J ⊗ xxᵀ, whose root has one column per class; they wait as a low-rank
-//! block until the next settle, like those of a ridge model.
+//! Rows that leave or join change the Hessian by ±w·J ⊗ xxᵀ, whose root has one column per class;
+//! they wait as a low-rank block until the next settle, like those of a ridge model.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ use crate::models::ridge::change::{ChangeCore, norm_of_symmetric};
 /// More parameters than this are too many to invert their Hessian for a bound over sparse rows.
 const INVERTIBLE: usize = 2048;
 
-/// The share of the penalty that bounds how far rows reach with several classes; the rows' curvature has the rest.
+/// The share of the penalty that bounds how far rows reach with several classes; the rows'
+/// curvature has the rest.
 const PENALTY_SHARE: f64 = 0.1;
 
 /// Of fewer parameters than this, solves with the factor are quick.
@@ -41,8 +43,9 @@ pub(crate) struct HessianCurvature {
     /// The lower triangle, penalty included.
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
-    /// H⁻¹, where rows have several classes and are more than the parameters. A row is then a block of as many columns as there
-    /// are classes, for all of which one look at the inverse is enough; the factor would be read for each.
+    /// H⁻¹, where rows have several classes and are more than the parameters. A row is then a block
+    /// of as many columns as there are classes, for all of which one look at the inverse is enough;
+    /// the factor would be read for each.
     pub(crate) inverse: Option<SingleSymmetric>,
     pub(crate) survey: RowSurvey,
     pub(crate) scales: CurvatureScales,
@@ -60,7 +63,8 @@ pub(crate) struct CurvatureScales {
     pub(crate) gram_norm: f64,
     /// ‖H‖ as a Frobenius norm.
     pub(crate) size: f64,
-    /// max ‖x‖ in the norm of H⁻¹; infinite where that was too dear to find out, in which case max ‖x‖ has to do.
+    /// max ‖x‖ in the norm of H⁻¹; infinite where that was too dear to find out, in which case max
+    /// ‖x‖ has to do.
     #[serde(with = "or_infinite")]
     pub(crate) reach: f64,
     /// At least ‖H^-½(Ĥ − H)H^-½‖, where Ĥ is what solves take for H: its kept inverse is rounded.
@@ -101,15 +105,15 @@ pub(crate) struct LowRank {
     pub(crate) newest: f64,
 }
 
-/// Whether how far rows of one score reach in the norm of H⁻¹ is found out. For more parameters the inverse, which sparse rows
-/// need, would cost more than everything else that is kept.
+/// Whether how far rows of one score reach in the norm of H⁻¹ is found out. For more parameters the
+/// inverse, which sparse rows need, would cost more than everything else that is kept.
 fn knows_reach(sample: &RowSample<'_>, frame: PassFrame<'_>) -> bool {
     frame.outputs == 1 && (frame.basis.width() <= INVERTIBLE || !sample.is_thin(frame))
 }
 
-/// Whether bounds need the Gram matrix. Without it the trace stands in for its norm, which is enough where the reach of rows in
-/// the norm of H⁻¹ is known, since the bounds by that reach are the sharper ones; but the account of a certified model is kept in
-/// the plain norm.
+/// Whether bounds need the Gram matrix. Without it the trace stands in for its norm, which is
+/// enough where the reach of rows in the norm of H⁻¹ is known, since the bounds by that reach are
+/// the sharper ones; but the account of a certified model is kept in the plain norm.
 pub(crate) fn needs_gram(sample: &RowSample<'_>, frame: PassFrame<'_>) -> bool {
     frame.clip || !knows_reach(sample, frame)
 }
@@ -157,8 +161,9 @@ impl HessianCurvature {
         Ok(curvature)
     }
 
-    /// The largest ‖x‖ in the norm of H⁻¹, whatever the class. With π the largest eigenvalue of H⁻¹(I ⊗ G), H is at least
-    /// I ⊗ G/π, and at least the penalty Λ; hence at least I ⊗ M, M = (1 − s)·G/π + s·Λ, which is a matrix of one class.
+    /// The largest ‖x‖ in the norm of H⁻¹, whatever the class. With π the largest eigenvalue of
+    /// H⁻¹(I ⊗ G), H is at least I ⊗ G/π, and at least the penalty Λ; hence at least I ⊗ M, M = (1
+    /// − s)·G/π + s·Λ, which is a matrix of one class.
     fn shared_reach(
         &self,
         extra: &Extra,
@@ -193,8 +198,9 @@ impl HessianCurvature {
         self.keep_inverse(inverse, 0.0, MOST_BLUR, (extra, bend));
     }
 
-    /// Keeps the inverse that was kept before the rows `solved` left or joined, less what they take from it. It is as wrong as it was, as a
-    /// fraction of a Hessian that may have become smaller by `growth`; and what is new is rounded.
+    /// Keeps the inverse that was kept before the rows `solved` left or joined, less what they take
+    /// from it. It is as wrong as it was, as a fraction of a Hessian that may have become smaller
+    /// by `growth`; and what is new is rounded.
     fn keep_changed_inverse(
         &mut self,
         before: &Self,
@@ -217,7 +223,8 @@ impl HessianCurvature {
         self.keep_inverse(inverse, wrong / (1.0 - wrong) + small, WORN_BLUR, laws);
     }
 
-    /// Keeps an inverse that is wrong by the fraction `wrong` before it is rounded, unless it is wrong by more than `most` in all.
+    /// Keeps an inverse that is wrong by the fraction `wrong` before it is rounded, unless it is
+    /// wrong by more than `most` in all.
     fn keep_inverse(
         &mut self,
         inverse: Option<SingleSymmetric>,
@@ -249,8 +256,8 @@ impl HessianCurvature {
         }
     }
 
-    /// H⁻¹ times the columns of the rows that wait, from the row `known` on; and times Σ pull ⊗ x over these rows, where that comes
-    /// along: `pulls` has a line for each.
+    /// H⁻¹ times the columns of the rows that wait, from the row `known` on; and times Σ pull ⊗ x
+    /// over these rows, where that comes along: `pulls` has a line for each.
     fn solve_waiting(
         &self,
         waiting: &WaitingRows,
@@ -277,7 +284,8 @@ impl HessianCurvature {
         (solved, Some(pulled))
     }
 
-    /// Takes the measure of H and G. Parameters that no row has are coupled to nothing and known to be 0.
+    /// Takes the measure of H and G. Parameters that no row has are coupled to nothing and known to
+    /// be 0.
     pub(crate) fn measure(&mut self, extra: &Extra, outputs: usize, par: Par) {
         let width = self.survey.support.len();
         let total = width * outputs;
@@ -390,8 +398,8 @@ impl HessianCurvature {
             par,
         );
         clear_columns(&mut hessian, &apart, extra);
-        // A rank-m update costs m·p² and a new factor p³/3, but the first goes column by column and the second by matrix products, which
-        // are 3 to 8 times as fast.
+        // A rank-m update costs m·p² and a new factor p³/3, but the first goes column by column and
+        // the second by matrix products, which are 3 to 8 times as fast.
         let cheap = 12 * waiting.rank() < hessian.nrows() && apart.is_empty();
         let updated = match solved {
             Some(solved) if cheap && solved.core.condition < 1e4 => {
@@ -421,7 +429,8 @@ impl HessianCurvature {
                 }
             }
             None => {
-                // H ≤ growth·H′: the largest eigenvalue of H′⁻¹H, over the parameters that are still coupled to others.
+                // H ≤ growth·H′: the largest eigenvalue of H′⁻¹H, over the parameters that are
+                // still coupled to others.
                 let total = hessian.nrows();
                 let grown = operator_norm(total, &apart, total as u64 + 3, |v| {
                     factor.sandwich(v, |v| *v = symmetric_times(&self.hessian, v), par);
@@ -479,8 +488,9 @@ impl HessianCurvature {
 }
 
 impl LowRank {
-    /// The rows that wait, and H⁻¹ times what the newest of them, of which `pulls` has a line each, add to the gradient, where that comes
-    /// along. Gives the rows back when the Hessian with these changes cannot be told from a singular one.
+    /// The rows that wait, and H⁻¹ times what the newest of them, of which `pulls` has a line each,
+    /// add to the gradient, where that comes along. Gives the rows back when the Hessian with these
+    /// changes cannot be told from a singular one.
     pub(crate) fn new(
         curvature: &HessianCurvature,
         before: Option<&LowRank>,
@@ -541,7 +551,8 @@ impl LowRank {
         all
     }
 
-    /// `solved −= Z (S + UᵀZ)⁻¹ Uᵀ solved`, of one column: from H⁻¹·rhs without these rows' change to the one with it.
+    /// `solved −= Z (S + UᵀZ)⁻¹ Uᵀ solved`, of one column: from H⁻¹·rhs without these rows' change
+    /// to the one with it.
     fn correct(&self, solved: &mut Mat<f64>) {
         let along = self.waiting.along(solved.col_as_slice(0));
         let along = self
@@ -583,7 +594,8 @@ impl LowRank {
 pub(crate) struct StandingHessian {
     pub(crate) base: Arc<HessianCurvature>,
     pub(crate) pending: Option<Arc<LowRank>>,
-    /// The gradient that the last measurement found. The next request solves for it together with its own rows.
+    /// The gradient that the last measurement found. The next request solves for it together with
+    /// its own rows.
     pub(crate) solved: Option<Arc<SolvedGradient>>,
 }
 
@@ -604,7 +616,8 @@ impl StandingHessian {
         }
     }
 
-    /// H⁻¹ times this gradient, H being the Hessian without the rows that wait, where that is known.
+    /// H⁻¹ times this gradient, H being the Hessian without the rows that wait, where that is
+    /// known.
     pub(crate) fn known_solution(&self, gradient: &Mat<f64>) -> Option<Mat<f64>> {
         if norm(gradient) == 0.0 {
             return Some(gradient.clone());

@@ -1,7 +1,8 @@
-//! Columns that no retained row has. Only the penalty holds their weights, so that retraining puts 0 there; a method puts
-//! there what its formula gives, which for the influence function or a projected step is a share of what the forgotten rows
-//! taught. Whether such weights are then set to 0 is a step of its own, which follows from the count of rows behind a
-//! column and not from the method, and is reported as such.
+//! Columns that no retained row has. Only the penalty holds their weights, so that retraining puts
+//! 0 there; a method puts there what its formula gives, which for the influence function or a
+//! projected step is a share of what the forgotten rows taught. Whether such weights are then set
+//! to 0 is a step of its own, which follows from the count of rows behind a column and not from the
+//! method, and is reported as such.
 
 use faer::Mat;
 
@@ -25,7 +26,8 @@ impl LogisticModel {
         }
     }
 
-    /// The norm, in the caller's coordinates, of the weights of these columns, and how many of them have one.
+    /// The norm, in the caller's coordinates, of the weights of these columns, and how many of them
+    /// have one.
     fn weights_of(&self, columns: &[usize]) -> ClearedColumns {
         let mut weights = Mat::zeros(self.theta.nrows(), self.theta.ncols());
         let mut held = 0;
@@ -49,8 +51,8 @@ impl LogisticModel {
         leave_out(&mut self.theta, columns);
     }
 
-    /// Sets the weights of columns that no row has to 0, where retraining would put them, and says how many were not 0 and
-    /// how large they were. None when there was nothing to clear.
+    /// Sets the weights of columns that no row has to 0, where retraining would put them, and says
+    /// how many were not 0 and how large they were. None when there was nothing to clear.
     pub(crate) fn clear_dead_columns(&mut self) -> Option<ClearedColumns> {
         let columns = self.dead_columns();
         let found = self.weights_of(&columns);
@@ -61,8 +63,8 @@ impl LogisticModel {
 }
 
 impl Outcome<LogisticModel> {
-    /// Sets the weights of columns that no retained row has to 0, and says so in the evidence. For the outcome of an
-    /// approximate method; the others have done it.
+    /// Sets the weights of columns that no retained row has to 0, and says so in the evidence. For
+    /// the outcome of an approximate method; the others have done it.
     pub fn clear_dead_columns(&mut self) {
         let Some(cleared) = self.model.clear_dead_columns() else {
             return;
@@ -78,7 +80,8 @@ impl Outcome<LogisticModel> {
 }
 
 impl RequestWork<'_> {
-    /// Takes columns that no row has out of the gradient that the bound speaks of, and notes how much weight they hold.
+    /// Takes columns that no row has out of the gradient that the bound speaks of, and notes how
+    /// much weight they hold.
     pub(super) fn note_dead(&mut self) {
         let columns = self.next.dead_columns();
         leave_out(&mut self.next.ledger.leftover, &columns);

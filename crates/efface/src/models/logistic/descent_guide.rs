@@ -1,4 +1,5 @@
-//! What guides training by a factor: L-BFGS, started from the inverse of the Hessian of some rows, or of all.
+//! What guides training by a factor: L-BFGS, started from the inverse of the Hessian of some rows,
+//! or of all.
 
 use std::collections::VecDeque;
 
@@ -168,7 +169,8 @@ impl DescentGuide {
         let s = flat(&(&to.theta - &from.theta));
         let y = flat(&(&to.gradient - &from.gradient));
         let sy = dot(s.col_as_slice(0), y.col_as_slice(0));
-        // Convexity makes this product positive, but rounding can make it negative: then the pair is of no use.
+        // Convexity makes this product positive, but rounding can make it negative: then the pair
+        // is of no use.
         if sy > 1e-14 * norm(&s) * norm(&y) {
             if self.pairs.len() == MEMORY {
                 self.pairs.pop_front();
@@ -185,7 +187,8 @@ impl DescentGuide {
         self.waited >= PATIENCE
     }
 
-    /// Makes the Hessian anew, from more rows. Returns the passes that this took: none when it could not be better.
+    /// Makes the Hessian anew, from more rows. Returns the passes that this took: none when it
+    /// could not be better.
     pub(super) fn improve(
         &mut self,
         objective: &RowObjective<'_>,

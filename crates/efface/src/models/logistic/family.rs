@@ -18,8 +18,9 @@ use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::Forget;
 
-/// What a change of a model file costs, in nanoseconds of the processor: an entry of a kept Hessian that is read, factored and written;
-/// a number of a row that is read; and the same in all passes over it, for every class.
+/// What a change of a model file costs, in nanoseconds of the processor: an entry of a kept Hessian
+/// that is read, factored and written; a number of a row that is read; and the same in all passes
+/// over it, for every class.
 const ENTRY_IN_FILE: f64 = 60.0;
 const NUMBER_IN_FILE: f64 = 24.0;
 const NUMBER_IN_PASSES: f64 = 3.0;
@@ -78,7 +79,8 @@ impl ClassifierSettings {
         }
     }
 
-    /// Rounds of an approximate method leave a model without its curvature, which makes it no other model.
+    /// Rounds of an approximate method leave a model without its curvature, which makes it no other
+    /// model.
     fn made(&self, model: &Model) -> bool {
         model.get::<LogisticModel>().is_some_and(|model| {
             let curvature = model.settings().logistic.curvature;
@@ -301,8 +303,8 @@ impl FamilyRecipe for Softmax {
         Ok(Arc::new(self.curvature(false).settings()))
     }
 
-    /// A change of a file reads, factors and writes the Hessian that is kept in it. With many classes passes over the rows, which take
-    /// none of that, soon cost less, and so does the fit.
+    /// A change of a file reads, factors and writes the Hessian that is kept in it. With many
+    /// classes passes over the rows, which take none of that, soon cost less, and so does the fit.
     fn for_file_of(&self, rows: &Rows) -> Recipe {
         let numbers: usize = rows.iter().map(|row| row.features.stored_values()).sum();
         let parameters = (rows.width() + self.intercept as usize) * rows.outputs();

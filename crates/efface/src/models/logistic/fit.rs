@@ -1,4 +1,5 @@
-//! From rows to a trained classifier: checks, coordinates, and the training of rows in memory or of rows that are read by passes.
+//! From rows to a trained classifier: checks, coordinates, and the training of rows in memory or of
+//! rows that are read by passes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::models::basis::{Basis, power_of_two};
 use crate::models::request;
 use crate::rows::{RowStore, Rows};
 
-/// About as many bytes as training holds beside the rows: some matrices of the parameters where there are few, sums in the length of the
-/// parameters where there are many.
+/// About as many bytes as training holds beside the rows: some matrices of the parameters where
+/// there are few, sums in the length of the parameters where there are many.
 pub(super) fn bytes_of_sums(features: usize, outputs: usize) -> u64 {
     let parameters = (features as u64 + 1).saturating_mul(outputs as u64);
     let numbers = match parameters <= WIDEST as u64 {
@@ -98,7 +99,8 @@ impl ClassifierSettings {
         Ok(model)
     }
 
-    /// The model of rows that are beyond memory: the same training, whose passes read them from their store.
+    /// The model of rows that are beyond memory: the same training, whose passes read them from
+    /// their store.
     fn fit_by_passes(
         &self,
         rows: &dyn RowStore,
@@ -132,7 +134,8 @@ impl ClassifierSettings {
         Ok(model)
     }
 
-    /// A model that is not trained yet, at the parameters of `start` where they fit, in these coordinates.
+    /// A model that is not trained yet, at the parameters of `start` where they fit, in these
+    /// coordinates.
     fn blank(
         &self,
         basis: Basis,

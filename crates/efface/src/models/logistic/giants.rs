@@ -1,7 +1,8 @@
-//! Fitting rows of which a few are larger than the others by many orders of magnitude. Where training begins, at 0, such a row is
-//! all that can be seen of the Hessian: the others, and the penalty with them, are lost in its rounding. Where the others have
-//! their optimum, the loss of such a row is flat, and it hides nothing. So training begins there, in units that the
-//! others choose.
+//! Fitting rows of which a few are larger than the others by many orders of magnitude. Where
+//! training begins, at 0, such a row is all that can be seen of the Hessian: the others, and the
+//! penalty with them, are lost in its rounding. Where the others have their optimum, the loss of
+//! such a row is flat, and it hides nothing. So training begins there, in units that the others
+//! choose.
 
 use std::collections::HashSet;
 
@@ -42,8 +43,9 @@ fn giants(rows: &Rows) -> HashSet<RowId> {
 }
 
 impl ClassifierSettings {
-    /// Fits rows that could not be fitted from 0 because of a few giants among them; `error` says how that ended, and stands
-    /// where there are none, or where this does not lead to an optimum either.
+    /// Fits rows that could not be fitted from 0 because of a few giants among them; `error` says
+    /// how that ended, and stands where there are none, or where this does not lead to an optimum
+    /// either.
     pub(super) fn fit_beside_giants(&self, rows: &Rows, error: Error) -> Result<LogisticModel> {
         let giants = giants(rows);
         if giants.is_empty() || 2 * giants.len() > rows.len() {

@@ -1,15 +1,19 @@
 //! What guides conjugate gradients where no Hessian is kept.
 //!
-//! The Hessian is Σ w J_i ⊗ x_i x_iᵀ + Λ. With the mean J̄ of all J_i in place of each, and with J̄ reduced to its diagonal, the
-//! block of class c is J̄_cc·G + Λ, where G = Σ w x xᵀ. Such a block is easily solved with: G is one matrix for all classes, and
-//! classes whose J̄_cc are within a factor of two of each other share a factor. On text, G is kept for the words that most
-//! of the weight is on; the others are nearly uncoupled, and their diagonal has to do. On text this takes a third to a half of
-//! the iterations that the diagonal of the Hessian alone takes, and where rows are many times more than parameters a handful.
+//! The Hessian is Σ w J_i ⊗ x_i x_iᵀ + Λ. With the mean J̄ of all J_i in place of each, and with J̄
+//! reduced to its diagonal, the block of class c is J̄_cc·G + Λ, where G = Σ w x xᵀ. Such a block
+//! is easily solved with: G is one matrix for all classes, and classes whose J̄_cc are within a
+//! factor of two of each other share a factor. On text, G is kept for the words that most of the
+//! weight is on; the others are nearly uncoupled, and their diagonal has to do. On text this takes
+//! a third to a half of the iterations that the diagonal of the Hessian alone takes, and where rows
+//! are many times more than parameters a handful.
 //!
-//! A softmax does not see what is added to all classes alike, and the objective holds that direction by a term of its own
-//! (`objective.rs`). There the inverse is known exactly: 1/(λ_j + κ_j).
+//! A softmax does not see what is added to all classes alike, and the objective holds that
+//! direction by a term of its own (`objective.rs`). There the inverse is known exactly: 1/(λ_j +
+//! κ_j).
 //!
-//! A guide decides how fast a solution is found, and not which: what is found is measured over the rows.
+//! A guide decides how fast a solution is found, and not which: what is found is measured over the
+//! rows.
 
 use std::sync::Arc;
 
@@ -23,7 +27,8 @@ use super::{Link, LogisticModel};
 use crate::error::Result;
 use crate::linalg::{Cholesky, mirror_lower, par};
 
-/// So many columns of sparse rows have their products with each other kept. With more, a solve takes longer than it saves.
+/// So many columns of sparse rows have their products with each other kept. With more, a solve
+/// takes longer than it saves.
 const HEAVY: usize = 512;
 
 /// Dense rows of more columns than this are guided by the diagonal.
@@ -59,8 +64,8 @@ pub(crate) struct KroneckerGuide {
     pub(crate) row_set: u64,
 }
 
-/// What steps over the rows are found with where no Hessian is kept, or looked at where one is. Made when it is first needed, and never
-/// stored.
+/// What steps over the rows are found with where no Hessian is kept, or looked at where one is.
+/// Made when it is first needed, and never stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StepAids {
     pub(crate) guide: Option<Arc<KroneckerGuide>>,
@@ -154,7 +159,8 @@ impl KroneckerGuide {
             match Cholesky::factor(&block, |_| false, par(threads)) {
                 Ok(factor) => self.factors.push(factor),
                 Err(_) => {
-                    // Columns that depend on each other and that nothing penalises: the diagonal has to do.
+                    // Columns that depend on each other and that nothing penalises: the diagonal
+                    // has to do.
                     self.heavy.clear();
                     self.factors.clear();
                     break;
@@ -280,8 +286,8 @@ impl RowObjective<'_> {
         Ok((sums, weight))
     }
 
-    /// The guide for rows whose classes bend so: the one at hand where it fits, or one made of it, or of the rows. Returns
-    /// whether the rows were read.
+    /// The guide for rows whose classes bend so: the one at hand where it fits, or one made of it,
+    /// or of the rows. Returns whether the rows were read.
     pub(crate) fn guided(
         &self,
         (sums, weight): (Vec<f64>, f64),
@@ -305,8 +311,8 @@ impl RowObjective<'_> {
 }
 
 impl LogisticModel {
-    /// What the first Hessian of a sample costs in training, in passes over so many rows; nothing where nothing else will do, or where there
-    /// are so few parameters that it does not matter.
+    /// What the first Hessian of a sample costs in training, in passes over so many rows; nothing
+    /// where nothing else will do, or where there are so few parameters that it does not matter.
     pub(super) fn passes_for_a_factor(&self, rows: usize) -> f64 {
         let outputs = self.outputs();
         let width = self.theta.nrows();
@@ -322,10 +328,11 @@ impl LogisticModel {
         hessian / one_pass
     }
 
-    /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where rows are more than parameters,
-    /// their curvature bounds distances far better than the penalty does, and passes would have to go on for long. Otherwise a
-    /// row that leaves is a block of as many columns as there are classes, each of which takes a solve, and a request by
-    /// passes takes ten or so; the Hessian of many classes costs as much as hundreds of them.
+    /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where
+    /// rows are more than parameters, their curvature bounds distances far better than the penalty
+    /// does, and passes would have to go on for long. Otherwise a row that leaves is a block of as
+    /// many columns as there are classes, each of which takes a solve, and a request by passes
+    /// takes ten or so; the Hessian of many classes costs as much as hundreds of them.
     pub(super) fn saves_by_hessian(&self, sample: &RowSample<'_>) -> bool {
         let outputs = self.outputs();
         let parameters = self.theta.nrows() * outputs;

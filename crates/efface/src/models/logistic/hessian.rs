@@ -9,20 +9,22 @@ use crate::linalg::{
     widest,
 };
 
-/// Rows that are multiplied at a time, with several classes, take so many bytes at most, and as many when they are weighed: both are to stay
-/// in the cache, beside the sums of a pair of classes. They are never 1,024: features would lie on the same lines of a cache.
+/// Rows that are multiplied at a time, with several classes, take so many bytes at most, and as
+/// many when they are weighed: both are to stay in the cache, beside the sums of a pair of classes.
+/// They are never 1,024: features would lie on the same lines of a cache.
 const SIDE_BYTES: usize = 3 << 17;
 const MOST_SIDE_BY_SIDE: usize = 992;
 
-/// So many times as many rows wait until the sums of a pair join the others, which are far too many for the cache.
+/// So many times as many rows wait until the sums of a pair join the others, which are far too many
+/// for the cache.
 const SLICES: usize = 12;
 
-/// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each its lower triangle, are
-/// summed: v_ab x xᵀ is symmetric in itself. With several outputs v_aa = −Σ_b v_ab, as for a softmax, so that blocks on the diagonal follow
-/// from the others.
+/// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each
+/// its lower triangle, are summed: v_ab x xᵀ is symmetric in itself. With several outputs v_aa =
+/// −Σ_b v_ab, as for a softmax, so that blocks on the diagonal follow from the others.
 ///
-/// With several outputs, products of dense rows are of precision `T`; those of a few hundred rows are summed in it before they join the
-/// others.
+/// With several outputs, products of dense rows are of precision `T`; those of a few hundred rows
+/// are summed in it before they join the others.
 pub(super) struct HessianSums<'a, T> {
     width: usize,
     outputs: usize,
@@ -53,7 +55,8 @@ struct SideRows<'a, T> {
     slice: usize,
     /// The rows of the slice that is not full yet, one after another.
     raw: Mat<f64>,
-    /// One slice after another; in each one feature after another, with the numbers of all rows of the slice.
+    /// One slice after another; in each one feature after another, with the numbers of all rows of
+    /// the slice.
     rows: Vec<T>,
     /// The rows of a slice times v_ab.
     weighed: Vec<T>,
@@ -322,7 +325,8 @@ impl<'a, T: LaneNumber> SideRows<'a, T> {
     }
 }
 
-/// From the sums of rows L⁻¹x to those of the rows: L·B·Lᵀ of every block, of which the lower triangles count.
+/// From the sums of rows L⁻¹x to those of the rows: L·B·Lᵀ of every block, of which the lower
+/// triangles count.
 pub(super) fn unwhiten(sums: &mut Mat<f64>, factor: &Cholesky, par: Par) {
     let width = factor.width();
     let total = sums.nrows();

@@ -1,7 +1,9 @@
-//! Dense rows of several classes in single precision, kept between requests: half the bytes to move, twice the numbers in a register.
-//! Conjugate gradients multiply with it where no Hessian is kept, and `look.rs` looks at the rows through it where one is.
+//! Dense rows of several classes in single precision, kept between requests: half the bytes to
+//! move, twice the numbers in a register. Conjugate gradients multiply with it where no Hessian is
+//! kept, and `look.rs` looks at the rows through it where one is.
 //!
-//! A row that leaves weighs nothing from then on, and is overwritten as soon as nobody else holds the table.
+//! A row that leaves weighs nothing from then on, and is overwritten as soon as nobody else holds
+//! the table.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -162,8 +164,8 @@ impl LaneTable {
         Ok(matches && here.next().is_none())
     }
 
-    /// The probabilities of a sample's rows at these parameters: for every block of the table, one vector per class. None where these are not
-    /// the rows of the table.
+    /// The probabilities of a sample's rows at these parameters: for every block of the table, one
+    /// vector per class. None where these are not the rows of the table.
     pub(super) fn probabilities(
         &self,
         frame: PassFrame<'_>,
@@ -193,8 +195,8 @@ impl LaneTable {
         Ok(Some(laid))
     }
 
-    /// Every row times its shares, summed over all: a line per feature. `share` replaces the scores of a block's rows by their
-    /// shares and may take notes; every thread has its own.
+    /// Every row times its shares, summed over all: a line per feature. `share` replaces the scores
+    /// of a block's rows by their shares and may take notes; every thread has its own.
     pub(super) fn share_sum<N: Default + Send>(
         &self,
         threads: usize,

@@ -1,9 +1,11 @@
-//! The two losses: what a row's scores say of its class, how the loss bends there, and how fast that can change.
+//! The two losses: what a row's scores say of its class, how the loss bends there, and how fast
+//! that can change.
 //!
-//! The bounds of this room rest on two numbers per loss. J is the Hessian in the scores of one row, p(1 − p) or
-//! diag(p) − ppᵀ. It is Lipschitz: ‖J(z) − J(z′)‖ ≤ γ‖z − z′‖, with γ = max|σ″| = 1/(6√3) for two classes, and for more, by
-//! uᵀ(dJ)u = E[(u − ū)²(v − v̄)] ≤ (max v − min v)·Var u ≤ √2‖v‖·½‖u‖², 1/√2. And the loss is self-concordant in the
-//! sense of Bach (2010): J(z + v) ≥ e^{−M‖v‖}J(z) with M = 1, and M = √2 by the same inequality.
+//! The bounds of this room rest on two numbers per loss. J is the Hessian in the scores of one row,
+//! p(1 − p) or diag(p) − ppᵀ. It is Lipschitz: ‖J(z) − J(z′)‖ ≤ γ‖z − z′‖, with γ = max|σ″| =
+//! 1/(6√3) for two classes, and for more, by uᵀ(dJ)u = E[(u − ū)²(v − v̄)] ≤ (max v − min v)·Var u
+//! ≤ √2‖v‖·½‖u‖², 1/√2. And the loss is self-concordant in the sense of Bach (2010): J(z + v) ≥
+//! e^{−M‖v‖}J(z) with M = 1, and M = √2 by the same inequality.
 
 use crate::linalg::exponentials_in_place;
 use serde::{Deserialize, Serialize};
@@ -139,16 +141,19 @@ impl Link {
         }
     }
 
-    /// At most the least that the loss bends along moves of the scores that sum to 0, or of the one score.
+    /// At most the least that the loss bends along moves of the scores that sum to 0, or of the one
+    /// score.
     pub(crate) fn least_bend(self, scores: &[f64], probabilities: &[f64]) -> f64 {
         match self {
             Self::Logistic => self.bend(scores, probabilities, 0, 0),
-            // The eigenvalues of diag(p) − ppᵀ lie between neighbours of the sorted p, the first of them, 0, apart.
+            // The eigenvalues of diag(p) − ppᵀ lie between neighbours of the sorted p, the first of
+            // them, 0, apart.
             Self::Softmax => probabilities.iter().copied().fold(f64::INFINITY, f64::min),
         }
     }
 
-    /// Column `b` of a root of J: J = MMᵀ with M = √(p(1 − p)), or diag(√p) − p√pᵀ. Nothing is divided by p.
+    /// Column `b` of a root of J: J = MMᵀ with M = √(p(1 − p)), or diag(√p) − p√pᵀ. Nothing is
+    /// divided by p.
     pub(crate) fn root(self, scores: &[f64], probabilities: &[f64], b: usize, out: &mut [f64]) {
         match self {
             Self::Logistic => out[0] = self.bend(scores, probabilities, 0, 0).sqrt(),

@@ -1,18 +1,21 @@
-//! A look at the rows that are left in single precision, where a Hessian is kept and a request only wants to know whether its step was
-//! good enough.
+//! A look at the rows that are left in single precision, where a Hessian is kept and a request only
+//! wants to know whether its step was good enough.
 //!
-//! Let the gradient be known at a place θ₀, and the probabilities p of every row there. Then it is known at θ₀ + Δ but for
-//! Σ w x ⊗ (p(z + s) − p(z)), s = Δᵀx, plus the penalty's share, which is linear. Every s is small, and so is the sum: rounding takes a share of
-//! that small number and not of the gradient at large, which a plain pass in single precision would lose. With E = e^s − 1 and
-//! m = Σ p E over the classes, p(z + s) − p(z) = p·(E − m)/(1 + m).
+//! Let the gradient be known at a place θ₀, and the probabilities p of every row there. Then it is
+//! known at θ₀ + Δ but for Σ w x ⊗ (p(z + s) − p(z)), s = Δᵀx, plus the penalty's share, which is
+//! linear. Every s is small, and so is the sum: rounding takes a share of that small number and not
+//! of the gradient at large, which a plain pass in single precision would lose. With E = e^s − 1
+//! and m = Σ p E over the classes, p(z + s) − p(z) = p·(E − m)/(1 + m).
 //!
-//! What rounding can have taken is charged to the bound, as ε below for products, κ for what is done with scores, and σ for sums:
+//! What rounding can have taken is charged to the bound, as ε below for products, κ for what is
+//! done with scores, and σ for sums:
 //!
-//! * Scores that are wrong by η, ‖η‖ ≤ ε‖x‖‖Δ‖, leave Σ w x ⊗ J̄η, J̄ the mean J along η. For any v, Cauchy and Schwarz bound
-//!   Σ w (vᵀx)ᵀJ̄η by √(vᵀ(Σ w J̄ ⊗ xxᵀ)v)·√(Σ w ηᵀJ̄η): in the norm of H⁻¹ that is at most √(e^{Mr}·½·Σ w‖η‖²), r the most that scores have moved
-//!   since H was made.
+//! * Scores that are wrong by η, ‖η‖ ≤ ε‖x‖‖Δ‖, leave Σ w x ⊗ J̄η, J̄ the mean J along η. For any
+//!   v, Cauchy and Schwarz bound Σ w (vᵀx)ᵀJ̄η by √(vᵀ(Σ w J̄ ⊗ xxᵀ)v)·√(Σ w ηᵀJ̄η): in the norm of
+//!   H⁻¹ that is at most √(e^{Mr}·½·Σ w‖η‖²), r the most that scores have moved since H was made.
 //! * Shares that are wrong by κ·max|E| each leave at most √‖G‖·κ·√(Σ w max E²).
-//! * Sums are wrong by σ times the sum of the sizes of their terms: at most σ·√(Σ w‖x‖²)·√(Σ w‖p(z + s) − p(z)‖²) in all.
+//! * Sums are wrong by σ times the sum of the sizes of their terms: at most σ·√(Σ w‖x‖²)·√(Σ w‖p(z
+//!   + s) − p(z)‖²) in all.
 
 use std::sync::Arc;
 
@@ -29,7 +32,8 @@ use super::{LogisticModel, PassFrame};
 use crate::error::Result;
 use crate::linalg::{BLOCK_ROWS, LaneVectors, SINGLE_UNIT, norm, widest};
 
-/// Scores that move farther than this are left to a pass in double precision: the series below is for small numbers.
+/// Scores that move farther than this are left to a pass in double precision: the series below is
+/// for small numbers.
 const SMALL: f32 = 0.5;
 
 /// A gradient of which no more than this share is unknown is good for another step.
@@ -38,16 +42,17 @@ const CLEAR: f64 = 0.2;
 /// Numbers that are smaller than this, beside 1, may vanish in single precision.
 const VANISHING: f64 = 1e-28;
 
-/// A place where the gradient is known, and how the rows of the table stood there. It is never stored, and does not outlive a fold: with the
-/// rows that are left it tells of those that went.
+/// A place where the gradient is known, and how the rows of the table stood there. It is never
+/// stored, and does not outlive a fold: with the rows that are left it tells of those that went.
 #[derive(Debug, Clone)]
 pub(crate) struct SeenPlace {
     theta: Arc<Mat<f64>>,
-    /// The gradient over the rows that are left, and at least the norm of what its evaluation can hide.
+    /// The gradient over the rows that are left, and at least the norm of what its evaluation can
+    /// hide.
     gradient: Mat<f64>,
     hidden: f64,
-    /// For every block of rows, the probabilities of every class; and how far each score had moved since the anchor, with the length of the way
-    /// from there.
+    /// For every block of rows, the probabilities of every class; and how far each score had moved
+    /// since the anchor, with the length of the way from there.
     probabilities: Arc<Vec<Lanes>>,
     moves: Arc<Vec<Lanes>>,
     way: f64,
@@ -130,8 +135,8 @@ impl LogisticModel {
 }
 
 impl RequestWork<'_> {
-    /// Computes the gradient over the rows that are left, in single precision where that is enough to know that the bound is within `goal`
-    /// or that it is not.
+    /// Computes the gradient over the rows that are left, in single precision where that is enough
+    /// to know that the bound is within `goal` or that it is not.
     pub(crate) fn measure_within(&mut self, goal: f64) -> Result<()> {
         let mut worn = self
             .next
@@ -159,7 +164,8 @@ impl RequestWork<'_> {
         Ok(())
     }
 
-    /// Looks at the rows that are left in single precision. False, and nothing done, where that is not possible.
+    /// Looks at the rows that are left in single precision. False, and nothing done, where that is
+    /// not possible.
     fn look(&mut self) -> bool {
         let next = &self.next;
         let (Some(standing), Some(table)) = (&next.standing, &next.aids.table) else {
@@ -238,7 +244,8 @@ impl RequestWork<'_> {
     }
 }
 
-/// What the rows of a block add to the gradient, times 1/x, in the place of how far their scores moved.
+/// What the rows of a block add to the gradient, times 1/x, in the place of how far their scores
+/// moved.
 #[inline(always)]
 fn change(
     p: &[Lanes],
@@ -304,7 +311,8 @@ mod tests {
     const WIDTH: usize = 60;
     const CLASSES: usize = 10;
 
-    /// Rows of ten classes, and more of them than parameters. `twist` makes them unlike what a computer likes best.
+    /// Rows of ten classes, and more of them than parameters. `twist` makes them unlike what a
+    /// computer likes best.
     fn rows(twist: impl Fn(usize, usize, f64) -> f64) -> Rows {
         let count = 1_400;
         let mut random = crate::random::seeded(7);
@@ -364,7 +372,8 @@ mod tests {
                     let first = local(&work, &work.next.ledger.leftover);
                     work.newton().unwrap();
                     let swung = work.next.ledger.anchor.as_ref().unwrap().swung_by(0.0);
-                    // Scores that move by more than a half are not for a look, nor are rows whose Hessian single precision cannot hold.
+                    // Scores that move by more than a half are not for a look, nor are rows whose
+                    // Hessian single precision cannot hold.
                     if !work.look() {
                         continue;
                     }

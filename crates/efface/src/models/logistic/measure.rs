@@ -1,5 +1,5 @@
-//! What a request finds out from the rows that are left: their gradient, how far their scores have moved since the Hessian
-//! was made, and that Hessian anew.
+//! What a request finds out from the rows that are left: their gradient, how far their scores have
+//! moved since the Hessian was made, and that Hessian anew.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,15 +20,17 @@ use crate::rows::{ChangedRows, RowId, RowStore};
 /// Less than this is not worth finding out.
 const UNSURE: f64 = 0.02;
 
-/// Bounds by a Hessian that was made farther away than this are several times what they could be, or infinite.
+/// Bounds by a Hessian that was made farther away than this are several times what they could be,
+/// or infinite.
 const USELESS: f64 = 1.5;
 
 /// After so many steps a Hessian counts as old.
 const BEHIND: f64 = 8.0;
 
 impl LogisticModel {
-    /// What is known of the model once its gradient is measured over `rows`: of rows that are not those of the model,
-    /// the bound says so. Refused for a model behind noise, which is no minimum of anything that rows tell.
+    /// What is known of the model once its gradient is measured over `rows`: of rows that are not
+    /// those of the model, the bound says so. Refused for a model behind noise, which is no minimum
+    /// of anything that rows tell.
     pub fn measured_over(&self, rows: &dyn RowStore) -> Result<Evidence> {
         let method = Method::default().name();
         self.open(method, rows, &[])?;
@@ -75,8 +77,9 @@ impl LogisticModel {
         Ok(evidence)
     }
 
-    /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
-    /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
+    /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to
+    /// the rest and M = W⁻¹S, the Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤
+    /// ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
     pub(super) fn inverse_norm(&self, sample: &RowSample<'_>) -> Result<f64> {
         let first = self.basis.intercept as usize;
         let least = self
@@ -89,8 +92,8 @@ impl LogisticModel {
         if self.extra.least() > 0.0 {
             return Ok(1.0 / self.extra.least());
         }
-        // With several classes this takes a product with the Hessian for each, and profiling the intercepts out takes three
-        // passes in all.
+        // With several classes this takes a product with the Hessian for each, and profiling the
+        // intercepts out takes three passes in all.
         if least <= 0.0 || self.outputs() > 1 {
             return Ok(f64::INFINITY);
         }
@@ -162,7 +165,8 @@ impl RequestWork<'_> {
     pub(crate) fn measure(&mut self) -> Result<()> {
         let bare = self.next.standing.is_none();
         let known = self.next.unseen.clone();
-        // The rows that are left stay the same during a request, and so does what a survey says of them.
+        // The rows that are left stay the same during a request, and so does what a survey says of
+        // them.
         let surveyed = std::mem::replace(&mut self.surveyed, bare);
         let way = self.unsure_way();
         let (gradient, facts, unseen, swing) = self.over_rows(|model, sample| {
@@ -190,8 +194,8 @@ impl RequestWork<'_> {
         Ok(())
     }
 
-    /// Goes to the best intercepts for the coefficients at hand, and measures the gradient there, which is then a bound of its
-    /// own (`profile.rs`): one pass for both.
+    /// Goes to the best intercepts for the coefficients at hand, and measures the gradient there,
+    /// which is then a bound of its own (`profile.rs`): one pass for both.
     pub(crate) fn measure_profiled(&mut self) -> Result<()> {
         let found = self.over_rows(|model, sample| model.profiled(sample))?;
         let Some(ProfiledPlace {
@@ -209,8 +213,9 @@ impl RequestWork<'_> {
         Ok(())
     }
 
-    /// The way from the anchor, where it is only known that it moves no score by more than a good deal. With the rows at
-    /// hand the truth can be found out, which is ten times less and more: no row points the way that a bound assumes.
+    /// The way from the anchor, where it is only known that it moves no score by more than a good
+    /// deal. With the rows at hand the truth can be found out, which is ten times less and more: no
+    /// row points the way that a bound assumes.
     fn unsure_way(&self) -> Option<Mat<f64>> {
         let ledger = &self.next.ledger;
         let anchor = ledger
@@ -222,14 +227,15 @@ impl RequestWork<'_> {
         matters.then(|| anchor.way_to(&self.next.theta))
     }
 
-    /// Whether scores have moved so far since the Hessian was made that no gradient, however small, gives a bound by it.
+    /// Whether scores have moved so far since the Hessian was made that no gradient, however small,
+    /// gives a bound by it.
     pub(crate) fn is_stale(&self) -> bool {
         let turned = self.next.settings.link.concordance() * self.next.ledger.swung;
         self.next.standing.is_some() && !self.refreshed && turned > USELESS
     }
 
-    /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is
-    /// mostly the Hessian's fault.
+    /// Whether parameters have moved by many steps like the last since the Hessian was made, so
+    /// that what a step leaves is mostly the Hessian's fault.
     pub(crate) fn is_behind(&self) -> bool {
         self.next.standing.is_some() && self.next.ledger.swung > BEHIND * self.last_swing
     }
@@ -273,7 +279,8 @@ impl RequestWork<'_> {
         }
     }
 
-    /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian to be had.
+    /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian
+    /// to be had.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         if self.has_fresh_hessian()? {
             Ok(())
@@ -282,7 +289,8 @@ impl RequestWork<'_> {
         }
     }
 
-    /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is singular.
+    /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is
+    /// singular.
     pub(super) fn has_fresh_hessian(&mut self) -> Result<bool> {
         let limits = self.next.limits(&self.next.facts);
         let refreshed = self.over_rows(|model, sample| {

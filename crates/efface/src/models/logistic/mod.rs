@@ -1,17 +1,21 @@
-//! Logistic and softmax regression: θ = argmin Σ w_i ℓ(θᵀx_i, y_i) + λ/2 ‖θ‖², with row weights and intercepts that are not
-//! penalised. λ is scikit-learn's 1/C.
+//! Logistic and softmax regression: θ = argmin Σ w_i ℓ(θᵀx_i, y_i) + λ/2 ‖θ‖², with row weights and
+//! intercepts that are not penalised. λ is scikit-learn's 1/C.
 //!
-//! Training is L-BFGS guided by a Hessian (`train.rs`), to a gradient norm of 1e-10 in coordinates where columns have like
-//! units (`models/basis.rs`), or as far as rounding lets it. What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
-//! optimum and its factor, two matrices of d×d for two classes; for c classes 2(dc)² numbers, the Gram matrix, and an inverse in
-//! single precision, a quarter of (dc)². A model of more than 4,096 parameters keeps none of them, nor does one of several classes
-//! whose rows are fewer than its parameters and quickly read: these forget by passes over their rows (`guide.rs`), in single
-//! precision where a step is looked for and in double precision where it is measured (`lane_table.rs` for dense rows, `single_rows.rs` for sparse ones). Where a Hessian of several classes is kept, rows are looked at in single
-//! precision to know how good a step was (`look.rs`). How far a model can be from its optimum is known after
-//! every request (`bound.rs`).
+//! Training is L-BFGS guided by a Hessian (`train.rs`), to a gradient norm of 1e-10 in coordinates
+//! where columns have like units (`models/basis.rs`), or as far as rounding lets it. What
+//! forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
+//! optimum and its factor, two matrices of d×d for two classes; for c classes 2(dc)² numbers, the
+//! Gram matrix, and an inverse in single precision, a quarter of (dc)². A model of more than 4,096
+//! parameters keeps none of them, nor does one of several classes whose rows are fewer than its
+//! parameters and quickly read: these forget by passes over their rows (`guide.rs`), in single
+//! precision where a step is looked for and in double precision where it is measured
+//! (`lane_table.rs` for dense rows, `single_rows.rs` for sparse ones). Where a Hessian of several
+//! classes is kept, rows are looked at in single precision to know how good a step was (`look.rs`).
+//! How far a model can be from its optimum is known after every request (`bound.rs`).
 //!
-//! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
-//! at λ = 0; both are errors that say so, at fit and at forget, and leave the model as it was.
+//! When it fails: a class without rows has no finite intercept, and classes that a plane separates
+//! have no finite optimum at λ = 0; both are errors that say so, at fit and at forget, and leave
+//! the model as it was.
 
 mod bare;
 mod bound;
@@ -78,7 +82,8 @@ pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gr
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
 
-/// A Hessian that takes so many products of numbers is made in single precision, and before training ends, for what it saves there.
+/// A Hessian that takes so many products of numbers is made in single precision, and before
+/// training ends, for what it saves there.
 const LONG_SUM: f64 = 4e9;
 
 /// A fitted classifier with what it needs in order to forget.
@@ -100,10 +105,11 @@ pub struct LogisticModel {
     pub(crate) refactorisations: usize,
     /// Steps of the last training; not part of the stored state.
     pub(crate) steps: usize,
-    /// Columns that no row has, as the last pass over the rows found them; of use where no Hessian is kept, and not
-    /// part of the stored state.
+    /// Columns that no row has, as the last pass over the rows found them; of use where no Hessian
+    /// is kept, and not part of the stored state.
     pub(crate) unseen: Arc<Vec<usize>>,
-    /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the stored state.
+    /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the
+    /// stored state.
     pub(crate) path: Option<Arc<DescentPath>>,
     /// What steps over the rows are found with; not part of the stored state.
     pub(crate) aids: guide::StepAids,
@@ -196,7 +202,8 @@ impl LogisticModel {
             factor_passes,
             keep: curvature && !descends,
             nearby,
-            // With one score, a product of matrices in double precision is as fast as all that goes with one in single precision.
+            // With one score, a product of matrices in double precision is as fast as all that goes
+            // with one in single precision.
             single: nearby && self.outputs() > 1,
         }
     }
@@ -205,7 +212,8 @@ impl LogisticModel {
         par(self.settings.logistic.threads)
     }
 
-    /// The model of these rows, trained from the parameters at hand; and the steps and passes it took.
+    /// The model of these rows, trained from the parameters at hand; and the steps and passes it
+    /// took.
     pub(crate) fn trained(mut self, sample: &RowSample<'_>) -> Result<(Self, usize, usize)> {
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let keep = self.limits(&self.facts).keep && self.saves_by_hessian(sample);
@@ -274,7 +282,8 @@ impl LogisticModel {
         self.steps = iterations;
         if private::descends(&self.settings) {
             self.clear(&survey.unseen());
-            // The first training may take any way to the optimum; only what is near it may be published.
+            // The first training may take any way to the optimum; only what is near it may be
+            // published.
             return private::descend(self, sample, &survey);
         }
         self.settle_at(place.gradient, bowl, survey, sample)?;
@@ -290,8 +299,8 @@ impl LogisticModel {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
     }
 
-    /// Whether the loss, without a penalty, bends enough where training ended for that to be a minimum, and not a place on
-    /// the way to infinity.
+    /// Whether the loss, without a penalty, bends enough where training ended for that to be a
+    /// minimum, and not a place on the way to infinity.
     fn is_determined(&self, sample: &RowSample<'_>) -> Result<bool> {
         if self.standing.is_some() {
             return Ok(self.current_bound().absolute.is_finite());
@@ -350,7 +359,8 @@ impl LogisticModel {
         Ok(())
     }
 
-    /// A class without rows pushes its intercept to infinity, unless something is penalised there too.
+    /// A class without rows pushes its intercept to infinity, unless something is penalised there
+    /// too.
     pub(crate) fn check_classes(&self, class_rows: &[u64]) -> Result<()> {
         if class_rows.iter().all(|rows| *rows == 0) {
             return Err(Error::NoWeight);
@@ -402,7 +412,8 @@ impl LogisticModel {
         self.rows
     }
 
-    /// Coefficients, features × outputs, and intercepts. With descent to delete, those that may be published.
+    /// Coefficients, features × outputs, and intercepts. With descent to delete, those that may be
+    /// published.
     pub fn parameters(&self) -> (Mat<f64>, Vec<f64>) {
         match &self.veil {
             Some(veil) => self.basis.to_caller(&(&self.theta + veil)),
@@ -564,7 +575,8 @@ impl Amend for LogisticModel {
         if let Some(table) = &mut self.aids.table {
             table.scrub();
         }
-        // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
+        // The gradient that an approximate step left is a combination of the rows that went; only
+        // its size is kept.
         self.ledger.forget_direction();
         self.ledger.settle_anchor(&self.theta);
         if let Some(standing) = &mut self.standing {

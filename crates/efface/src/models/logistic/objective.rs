@@ -1,16 +1,18 @@
-//! The loss that is minimised: the rows' share, the penalty, and what else holds the parameters in place.
+//! The loss that is minimised: the rows' share, the penalty, and what else holds the parameters in
+//! place.
 //!
 //! ```text
 //! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_j κ_j (Σ_c θ_jc)²/c + ⟨t, θ⟩
 //! ```
 //!
-//! λ_j is λ in the caller's coordinates, and 0 for an intercept. The third term is a softmax's alone. A softmax does not
-//! change when one number is added to all its scores, so that nothing but the penalty holds a column along the sum of its
-//! classes: nothing at all for intercepts, and too little to be told from rounding where λ is small or the column in large
-//! units. At the optimum that sum is 0, or may as well be: the term costs nothing there, moves nothing, and holds firmly.
-//! κ_j is about as large as what the rows bend the other directions of the column by. A smaller one would be the least
-//! eigenvalue of the Hessian, and bounds that divide by that eigenvalue would be as many times too large.
-//! t is the noise of certified removal, else absent.
+//! λ_j is λ in the caller's coordinates, and 0 for an intercept. The third term is a softmax's
+//! alone. A softmax does not change when one number is added to all its scores, so that nothing but
+//! the penalty holds a column along the sum of its classes: nothing at all for intercepts, and too
+//! little to be told from rounding where λ is small or the column in large units. At the optimum
+//! that sum is 0, or may as well be: the term costs nothing there, moves nothing, and holds firmly.
+//! κ_j is about as large as what the rows bend the other directions of the column by. A smaller one
+//! would be the least eigenvalue of the Hessian, and bounds that divide by that eigenvalue would be
+//! as many times too large. t is the noise of certified removal, else absent.
 
 use faer::Mat;
 
@@ -26,7 +28,8 @@ use crate::rows::{RowStore, Rows};
 /// So many dense rows tell how large a column is, or up to twice as many.
 const GAUGE_SAMPLE: usize = 2048;
 
-/// A column has at least this share of its own square added to it before rows are brought to coordinates of their own.
+/// A column has at least this share of its own square added to it before rows are brought to
+/// coordinates of their own.
 const LEAST_OWN: f64 = 1e-10;
 
 /// What is added to the rows' loss.
@@ -34,7 +37,8 @@ const LEAST_OWN: f64 = 1e-10;
 pub(crate) struct Extra {
     /// λ_j.
     pub(crate) penalty: Vec<f64>,
-    /// κ_j, with which a column is held at a sum of 0 over the classes; empty where there is one score.
+    /// κ_j, with which a column is held at a sum of 0 over the classes; empty where there is one
+    /// score.
     pub(crate) gauge: Vec<f64>,
     /// t.
     pub(crate) tilt: Option<Mat<f64>>,
@@ -69,7 +73,8 @@ impl Extra {
         loss
     }
 
-    /// The slope of one column at θ, one number a class: all of the gradient where no row has the column.
+    /// The slope of one column at θ, one number a class: all of the gradient where no row has the
+    /// column.
     pub(crate) fn slope_of(&self, column: usize, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = theta.ncols();
         let sum: f64 = (0..outputs).map(|c| theta[(column, c)]).sum();
@@ -144,8 +149,9 @@ impl Extra {
 }
 
 impl ClassifierSettings {
-    /// κ_j, as powers of two: Σ w x_j² over the number of classes is what equal probabilities would make of
-    /// the other directions. Any positive number leads to the same optimum, so that a sample of dense rows is enough.
+    /// κ_j, as powers of two: Σ w x_j² over the number of classes is what equal probabilities would
+    /// make of the other directions. Any positive number leads to the same optimum, so that a
+    /// sample of dense rows is enough.
     pub(super) fn gauge(&self, basis: &Basis, rows: &Rows) -> Vec<f64> {
         let width = basis.width();
         if self.link != Link::Softmax {
@@ -212,7 +218,8 @@ impl RowObjective<'_> {
         Ok(self.after(theta, None)?.0)
     }
 
-    /// The loss at one place, and at least how far the way there moves the score of any row, where it is given.
+    /// The loss at one place, and at least how far the way there moves the score of any row, where
+    /// it is given.
     pub(crate) fn after(
         &self,
         theta: Mat<f64>,
@@ -240,9 +247,10 @@ impl RowObjective<'_> {
         Ok(hessian)
     }
 
-    /// The same with products in single precision, which are half the work. Rows are brought to coordinates where they point everywhere alike:
-    /// what is rounded is then a small share of the Hessian in every direction, however columns depend on each other. None where there
-    /// are no such coordinates.
+    /// The same with products in single precision, which are half the work. Rows are brought to
+    /// coordinates where they point everywhere alike: what is rounded is then a small share of the
+    /// Hessian in every direction, however columns depend on each other. None where there are no
+    /// such coordinates.
     pub(crate) fn single_hessian(&self, theta: &Mat<f64>) -> Result<Option<Mat<f64>>> {
         let frame = self.frame;
         let RowSurvey {

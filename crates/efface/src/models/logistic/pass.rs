@@ -1,6 +1,7 @@
-//! Passes over the rows: loss and gradient, Hessian, the product of the Hessian with a vector, and the statistics that
-//! the bounds rest on. Rows are split into one stretch per thread and the parts are added in order, so that the result
-//! depends on the number of threads only; and, where rows are beyond memory, on the blocks that their store reads them in.
+//! Passes over the rows: loss and gradient, Hessian, the product of the Hessian with a vector, and
+//! the statistics that the bounds rest on. Rows are split into one stretch per thread and the parts
+//! are added in order, so that the result depends on the number of threads only; and, where rows
+//! are beyond memory, on the blocks that their store reads them in.
 
 use faer::Mat;
 
@@ -16,9 +17,11 @@ use crate::rows::{RowRef, RowView};
 
 /// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
 const DENSE_SHARE: f64 = 0.05;
-/// So many rows are summed by themselves before they join the others: a long sum of small terms would lose their ends.
+/// So many rows are summed by themselves before they join the others: a long sum of small terms
+/// would lose their ends.
 pub(crate) const STRETCH: usize = 512;
-/// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay in the cache.
+/// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay
+/// in the cache.
 pub(super) const BLOCK: usize = 256;
 
 /// How a row becomes a vector of parameters' length, and what its scores mean.
@@ -228,8 +231,8 @@ impl RowSample<'_> {
         Ok(total.unwrap_or(nothing))
     }
 
-    /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all. Products are of precision
-    /// `T`; with L, they are those of rows L⁻¹x.
+    /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to
+    /// stand for all. Products are of precision `T`; with L, they are those of rows L⁻¹x.
     pub(crate) fn hessian<T: LaneNumber>(
         &self,
         frame: PassFrame<'_>,
@@ -287,7 +290,8 @@ impl RowSample<'_> {
         })
     }
 
-    /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
+    /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of
+    /// [`bends`](Self::bends).
     pub(crate) fn times(
         &self,
         frame: PassFrame<'_>,
@@ -328,7 +332,8 @@ impl RowSample<'_> {
         })
     }
 
-    /// The largest ‖x‖ in the norm of A⁻¹, A being the matrix of this factor, over the columns of one class.
+    /// The largest ‖x‖ in the norm of A⁻¹, A being the matrix of this factor, over the columns of
+    /// one class.
     pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> Result<f64> {
         let width = frame.basis.width();
         // A dense row needs half a solve; a thin one a few entries of the inverse.
@@ -506,7 +511,8 @@ fn gradient_of_blocks(
     block.inner(gradient)
 }
 
-/// The Hessian over rows of several scores times one long column, block by block; `bends` are those of these rows.
+/// The Hessian over rows of several scores times one long column, block by block; `bends` are those
+/// of these rows.
 fn product_of_blocks(
     frame: PassFrame<'_>,
     bends: &[f64],

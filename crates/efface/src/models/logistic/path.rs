@@ -1,9 +1,11 @@
-//! A run of gradient descent that is remembered step by step, and what DeltaGrad makes of it: the same run without some rows.
+//! A run of gradient descent that is remembered step by step, and what DeltaGrad makes of it: the
+//! same run without some rows.
 //!
-//! The run goes from 0 with steps of constant length over all rows, in the model's coordinates, and every parameter vector
-//! θ_t is kept with its gradient g_t. Without rows D the parameters at step t are θ′_t instead. Most steps do
-//! not read the rows that are left: ∇L(θ′_t) ≈ g_t + B(θ′_t − θ_t), with B the L-BFGS matrix of the differences seen at the few
-//! steps that do, and ∇L^{\D}(θ′_t) is that minus Σ_D ∇ℓ(θ′_t), which is exact and needs the rows to forget alone.
+//! The run goes from 0 with steps of constant length over all rows, in the model's coordinates, and
+//! every parameter vector θ_t is kept with its gradient g_t. Without rows D the parameters at step
+//! t are θ′_t instead. Most steps do not read the rows that are left: ∇L(θ′_t) ≈ g_t + B(θ′_t −
+//! θ_t), with B the L-BFGS matrix of the differences seen at the few steps that do, and
+//! ∇L^{\D}(θ′_t) is that minus Σ_D ∇ℓ(θ′_t), which is exact and needs the rows to forget alone.
 
 use faer::Mat;
 
@@ -157,8 +159,8 @@ impl DescentPath {
         (2 * self.steps.len() + 1) * self.end.nrows() * size_of::<f64>()
     }
 
-    /// Repeats the run over `left`, the rows that are left; `gone` are the others. `model` is of the rows that are left. Returns
-    /// the new run, and how many of its steps read all rows.
+    /// Repeats the run over `left`, the rows that are left; `gone` are the others. `model` is of
+    /// the rows that are left. Returns the new run, and how many of its steps read all rows.
     pub(crate) fn without(
         &self,
         model: &LogisticModel,
@@ -272,7 +274,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The replay is near plain gradient descent without the rows: much nearer than that is to the run with them.
+    /// The replay is near plain gradient descent without the rows: much nearer than that is to the
+    /// run with them.
     #[test]
     fn a_replay_is_near_gradient_descent_without_the_rows() {
         for classes in [2, 3] {

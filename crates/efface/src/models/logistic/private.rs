@@ -1,17 +1,19 @@
-//! Models trained with noise, so that forgetting is certified: what the noise is, and how much error it can hide.
+//! Models trained with noise, so that forgetting is certified: what the noise is, and how much
+//! error it can hide.
 //!
-//! **Removal** (Guo et al. 2020): the objective has a term ⟨t, θ⟩ with t ~ N(0, σ²). A model whose gradient over the rows that
-//! are left is at most β away from 0 cannot be told from a retrained one, in the sense of (ε, δ), as long as
-//! β ≤ σε/√(2 ln(1.5/δ)): that is the budget.
+//! **Removal** (Guo et al. 2020): the objective has a term ⟨t, θ⟩ with t ~ N(0, σ²). A model whose
+//! gradient over the rows that are left is at most β away from 0 cannot be told from a retrained
+//! one, in the sense of (ε, δ), as long as β ≤ σε/√(2 ln(1.5/δ)): that is the budget.
 //!
-//! **Descent** (Neel et al. 2021): what is published is θ + N(0, σ²), the state θ stays secret. Before publishing,
-//! gradient descent on the rows that are left brings θ to within a distance Δ of their optimum, so that it is within 2Δ of where
-//! retraining would have ended; the Gaussian mechanism then needs σ = 2Δ/(√2(√(ln(1/δ) + ε) − √ln(1/δ))). A step of length
-//! 2/(M + λ) shrinks the distance by (M − λ)/(M + λ), M the smoothness of the loss, which grows with the rows: with a small λ
-//! and many rows that is slow, and after some hundred steps the rest is left to training.
+//! **Descent** (Neel et al. 2021): what is published is θ + N(0, σ²), the state θ stays secret.
+//! Before publishing, gradient descent on the rows that are left brings θ to within a distance Δ of
+//! their optimum, so that it is within 2Δ of where retraining would have ended; the Gaussian
+//! mechanism then needs σ = 2Δ/(√2(√(ln(1/δ) + ε) − √ln(1/δ))). A step of length 2/(M + λ) shrinks
+//! the distance by (M − λ)/(M + λ), M the smoothness of the loss, which grows with the rows: with a
+//! small λ and many rows that is slow, and after some hundred steps the rest is left to training.
 //!
-//! Noise follows from the seed and the set of rows. Training on other rows draws other noise; training on the same rows
-//! again gives the same model, and so reveals nothing more.
+//! Noise follows from the seed and the set of rows. Training on other rows draws other noise;
+//! training on the same rows again gives the same model, and so reveals nothing more.
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -32,7 +34,8 @@ impl Privacy {
     pub(crate) fn budget(&self) -> f64 {
         match self.certifier {
             Certifier::Removal { noise } => {
-                // The theorem's own figure rests on a tail bound that is proved for ε up to 1; the other holds for any ε.
+                // The theorem's own figure rests on a tail bound that is proved for ε up to 1; the
+                // other holds for any ε.
                 let stated = self.epsilon / (2.0 * (1.5 / self.delta).ln()).sqrt();
                 noise * stated.min(std::f64::consts::SQRT_2 * self.root())
             }
@@ -40,8 +43,8 @@ impl Privacy {
         }
     }
 
-    /// √ρ of the Gaussian mechanism that is (ε, δ) by way of ρ-zCDP, ε = ρ + 2√(ρ ln(1/δ)): √(ln(1/δ) + ε) − √ln(1/δ), without
-    /// cancellation. It hides a distance of √2·σ·√ρ.
+    /// √ρ of the Gaussian mechanism that is (ε, δ) by way of ρ-zCDP, ε = ρ + 2√(ρ ln(1/δ)):
+    /// √(ln(1/δ) + ε) − √ln(1/δ), without cancellation. It hides a distance of √2·σ·√ρ.
     fn root(&self) -> f64 {
         let log = (1.0 / self.delta).ln();
         self.epsilon / ((log + self.epsilon).sqrt() + log.sqrt())
@@ -66,8 +69,8 @@ fn gaussian(seed: u64, stream: u64, deviation: f64, width: usize, outputs: usize
     })
 }
 
-/// What noise is drawn for: a sum over the ids of the rows, so that it does not depend on their order and follows a row that
-/// comes or goes.
+/// What noise is drawn for: a sum over the ids of the rows, so that it does not depend on their
+/// order and follows a row that comes or goes.
 pub(crate) fn fingerprint(ids: impl Iterator<Item = RowId>) -> u64 {
     ids.map(|id| random_word(id.0, DrawPurpose::Noise, id.0, 0))
         .fold(0, u64::wrapping_add)
@@ -98,12 +101,12 @@ pub(crate) fn descends(settings: &ClassifierSettings) -> bool {
     )
 }
 
-/// After so many steps gradient descent is given up for training, which leads to the same place. What is certified is the
-/// distance at the end, not the way there.
+/// After so many steps gradient descent is given up for training, which leads to the same place.
+/// What is certified is the distance at the end, not the way there.
 const MOST_STEPS: usize = 500;
 
-/// Gradient descent on these rows from the current parameters, down to the promised distance, and then new noise on what is
-/// published. Returns the model with the steps and passes it took.
+/// Gradient descent on these rows from the current parameters, down to the promised distance, and
+/// then new noise on what is published. Returns the model with the steps and passes it took.
 pub(crate) fn descend(
     mut model: LogisticModel,
     sample: &RowSample<'_>,

@@ -1,44 +1,49 @@
 //! A distance bound with the intercepts profiled out: it holds anywhere, however rare a class is.
 //!
-//! `bound.rs` divides by the least eigenvalue of the Hessian. Intercepts are not penalised, so that a class of few
-//! rows makes that eigenvalue collapse (4e-9 with 52 classes of text), and so does every bound. But the
-//! coefficients β alone are held by the penalty: h(β) = min_b L(β, b) is as strongly convex as the penalty is,
-//! everywhere and not only near the optimum. With Λ the penalties of the columns, b̂ the best intercepts for β, and e the way
-//! from β to the optimum,
+//! `bound.rs` divides by the least eigenvalue of the Hessian. Intercepts are not penalised, so that
+//! a class of few rows makes that eigenvalue collapse (4e-9 with 52 classes of text), and so does
+//! every bound. But the coefficients β alone are held by the penalty: h(β) = min_b L(β, b) is as
+//! strongly convex as the penalty is, everywhere and not only near the optimum. With Λ the
+//! penalties of the columns, b̂ the best intercepts for β, and e the way from β to the optimum,
 //!
 //! ```text
 //! ‖e‖_Λ ≤ ‖∇h(β)‖_{Λ⁻¹},   ∇h(β) = ∂L/∂β at (β, b̂),   ‖e‖ = ‖e‖_Λ/√λ in the caller's coordinates.
 //! ```
 //!
-//! The intercepts follow. As β moves by dβ, a row's scores move by v_i = dβᵀx_i, and db̂ solves Σ w_i J_i(v_i + db̂) = 0. For
-//! two classes db̂ is a weighted mean of the −v_i, so that |db̂| ≤ max|v_i|. For c classes (J u)_a = Σ_b p_a p_b(u_a − u_b): sum
-//! the equations over a set T of classes, and all terms inside T cancel. What is left says that over the pairs from T to the
-//! other classes, weighted by Σ_i w_i p_ia p_ib > 0, the mean of db̂_a − db̂_b is the mean of v_ib − v_ia, at most
-//! V = max_i(max v_i − min v_i). Let T be the classes above a gap in the sorted db̂: the gap is at most that mean. There are
-//! c − 1 gaps, so that max db̂ − min db̂ ≤ (c − 1)V; and the sum of db̂ is 0. With R the largest ‖x_i‖_{Λ⁻¹}, integrated
-//! along the way,
+//! The intercepts follow. As β moves by dβ, a row's scores move by v_i = dβᵀx_i, and db̂ solves Σ
+//! w_i J_i(v_i + db̂) = 0. For two classes db̂ is a weighted mean of the −v_i, so that |db̂| ≤
+//! max|v_i|. For c classes (J u)_a = Σ_b p_a p_b(u_a − u_b): sum the equations over a set T of
+//! classes, and all terms inside T cancel. What is left says that over the pairs from T to the
+//! other classes, weighted by Σ_i w_i p_ia p_ib > 0, the mean of db̂_a − db̂_b is the mean of v_ib
+//! − v_ia, at most V = max_i(max v_i − min v_i). Let T be the classes above a gap in the sorted
+//! db̂: the gap is at most that mean. There are c − 1 gaps, so that max db̂ − min db̂ ≤ (c − 1)V;
+//! and the sum of db̂ is 0. With R the largest ‖x_i‖_{Λ⁻¹}, integrated along the way,
 //!
 //! ```text
 //! ‖b̂(β) − b*‖ ≤ κ·R·‖e‖_Λ,   κ = 1 for two classes, (c − 1)·√c/2·√2 for more.
 //! ```
 //!
-//! κ is large where there are many classes, and R where rows are long. The loss itself holds the intercepts better. With u_i the
-//! move of a row's scores from (β, b̂) to the optimum, without their mean,
+//! κ is large where there are many classes, and R where rows are long. The loss itself holds the
+//! intercepts better. With u_i the move of a row's scores from (β, b̂) to the optimum, without
+//! their mean,
 //!
 //! ```text
 //! Σ w_i⟨p_i − p*_i, u_i⟩ + ‖e‖²_Λ = ∇h(β)ᵀe,   hence   Σ w_i⟨p_i − p*_i, u_i⟩ ≤ ‖∇h(β)‖²_{Λ⁻¹}/4 = D,
 //! ```
 //!
-//! because both gradients by b are 0. J_i is at least a_i = min p_i across moves that sum to 0, and falls by e^{−M‖u‖} at most along
-//! u, so that a row's term is at least a_i·‖u_i‖(1 − e^{−M‖u_i‖})/M ≥ 0.77·a_i·H(‖u_i‖), H(r) being r² up to ρ = 1/(2M) and
-//! 2ρr − ρ² beyond. H is convex: the mean m of the ‖u_i‖, weighted by w_i a_i, has H(m) ≤ D/(0.77·A), A = Σ w_i a_i. And the same mean of
-//! the u_i is b̂ − b* and what e makes of the mean row x̄ of these weights, so that
+//! because both gradients by b are 0. J_i is at least a_i = min p_i across moves that sum to 0, and
+//! falls by e^{−M‖u‖} at most along u, so that a row's term is at least a_i·‖u_i‖(1 −
+//! e^{−M‖u_i‖})/M ≥ 0.77·a_i·H(‖u_i‖), H(r) being r² up to ρ = 1/(2M) and 2ρr − ρ² beyond. H is
+//! convex: the mean m of the ‖u_i‖, weighted by w_i a_i, has H(m) ≤ D/(0.77·A), A = Σ w_i a_i. And
+//! the same mean of the u_i is b̂ − b* and what e makes of the mean row x̄ of these weights, so
+//! that
 //!
 //! ```text
 //! ‖b̂(β) − b*‖ ≤ m + ‖x̄‖_{Λ⁻¹}·‖e‖_Λ.
 //! ```
 //!
-//! This holds anywhere too. Columns have their origin near their mean, so that x̄ is short, whatever R is. For two classes a_i = p(1 − p).
+//! This holds anywhere too. Columns have their origin near their mean, so that x̄ is short,
+//! whatever R is. For two classes a_i = p(1 − p).
 //!
 //! Costs one pass over the rows, and O(nc²) for the intercepts.
 
@@ -87,7 +92,8 @@ struct InterceptPlace {
 
 /// How that loss bends at one place.
 struct InterceptBend {
-    /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place. The lower triangle.
+    /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place. The
+    /// lower triangle.
     hessian: Mat<f64>,
     factor: Cholesky,
     /// A = Σ w a, and ‖x̄‖ in the norm of Λ⁻¹.
@@ -110,7 +116,8 @@ struct BestIntercepts {
 }
 
 impl BestIntercepts {
-    /// At least how far the optimum's are from the exact ones, where the coefficients are within `way` of it in the norm of Λ.
+    /// At least how far the optimum's are from the exact ones, where the coefficients are within
+    /// `way` of it in the norm of Λ.
     fn follow(&self, way: f64, concordance: f64) -> f64 {
         let square = 0.25 * way * way / (LEAST_BENT * self.held);
         let knee = 0.5 / concordance;
@@ -214,7 +221,8 @@ impl InterceptLoss<'_> {
         })?;
         if self.link == Link::Softmax {
             subtract(&mut hessian, &probabilities, &scaled, count);
-            // The lines of J sum to 0. A sum of p_a·p_b over the other classes loses nothing where p − p² would.
+            // The lines of J sum to 0. A sum of p_a·p_b over the other classes loses nothing where
+            // p − p² would.
             let others = |a: usize| {
                 (0..outputs)
                     .filter(|b| *b != a)
@@ -245,8 +253,8 @@ impl InterceptLoss<'_> {
         }))
     }
 
-    /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
-    /// rounding can change a score.
+    /// The minimum, by Newton's method; None where it cannot be told from a place on the way to
+    /// infinity. `blur` is how much rounding can change a score.
     fn minimum(&self, blur: f64) -> Result<Option<BestIntercepts>> {
         let concordance = self.link.concordance();
         let mut shift = vec![0.0; self.outputs];
@@ -269,7 +277,8 @@ impl InterceptLoss<'_> {
             if slope <= hidden.max(f64::MIN_POSITIVE) {
                 break;
             }
-            // Where the loss cannot tell whether a step helps, the gradient can, and a shorter one is no better.
+            // Where the loss cannot tell whether a step helps, the gradient can, and a shorter one
+            // is no better.
             let most = if slope <= 1e-3 * UNIT * place.loss.abs() {
                 1
             } else {
@@ -351,7 +360,8 @@ impl InterceptLoss<'_> {
 struct PenalisedSquares<'a> {
     frame: PassFrame<'a>,
     penalty: &'a [f64],
-    /// For every feature that keeps its origin, what brings it to inner units, and what its square counts for there.
+    /// For every feature that keeps its origin, what brings it to inner units, and what its square
+    /// counts for there.
     scales: Vec<f64>,
     shares: Vec<f64>,
 }
@@ -429,15 +439,16 @@ pub(crate) struct ProfiledPlace {
     pub(crate) theta: Mat<f64>,
     /// The gradient there.
     pub(crate) gradient: Mat<f64>,
-    /// At least the distance from there to the optimum, in the caller's coordinates, columns that no row has left out.
+    /// At least the distance from there to the optimum, in the caller's coordinates, columns that
+    /// no row has left out.
     pub(crate) bound: f64,
     /// The same for the parameters that were asked about.
     bound_before: f64,
 }
 
 impl LogisticModel {
-    /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
-    /// infinite where this way of bounding it says nothing.
+    /// At least the distance to the optimum of these rows in the caller's coordinates, columns that
+    /// no row has left out; infinite where this way of bounding it says nothing.
     pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> Result<f64> {
         Ok(self
             .profiled(sample)?
@@ -457,8 +468,8 @@ impl LogisticModel {
         Ok(reach.sqrt())
     }
 
-    /// The best intercepts for the coefficients at hand, the gradient there, and the bound that follows. None where this way
-    /// of bounding says nothing.
+    /// The best intercepts for the coefficients at hand, the gradient there, and the bound that
+    /// follows. None where this way of bounding says nothing.
     pub(crate) fn profiled(&self, sample: &RowSample<'_>) -> Result<Option<ProfiledPlace>> {
         let lambda = self.settings.logistic.lambda;
         let outputs = self.outputs();
@@ -687,7 +698,8 @@ mod tests {
             .map(|at| place.gradient[at].powi(2))
             .sum::<f64>()
             .sqrt();
-        // The coefficients are within ‖∇h‖/λ; the intercepts add a small share of that, where ‖x‖ is 11.
+        // The coefficients are within ‖∇h‖/λ; the intercepts add a small share of that, where ‖x‖
+        // is 11.
         assert!(place.bound < 3.0 * gradient, "{} {gradient}", place.bound);
     }
 

@@ -1,5 +1,6 @@
-//! How a fit or a request comes to a bound that says something, or to one within a tolerance: it reads the rows, makes the
-//! Hessian anew, profiles the intercepts out, and takes further Newton steps, in the order of what each costs.
+//! How a fit or a request comes to a bound that says something, or to one within a tolerance: it
+//! reads the rows, makes the Hessian anew, profiles the intercepts out, and takes further Newton
+//! steps, in the order of what each costs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,18 +18,19 @@ use crate::linalg::norm;
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 pub(super) const ACCURACY: f64 = 1e-10;
 
-/// The least accuracy of a step by conjugate gradients. A first step is seldom asked for less than a tenth; a second one has
-/// little left to do.
+/// The least accuracy of a step by conjugate gradients. A first step is seldom asked for less than
+/// a tenth; a second one has little left to do.
 const ROUGHEST: f64 = 0.2;
 
-/// The finest accuracy of steps that take dozens of iterations: another step from a better place brings in more than further digits of
-/// this one.
+/// The finest accuracy of steps that take dozens of iterations: another step from a better place
+/// brings in more than further digits of this one.
 const FINEST: f64 = 1e-3;
 
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
 const LOOSE: f64 = 1.5;
 
-/// Steps aim at this share of a goal: missing it takes another step, which costs more than a few iterations.
+/// Steps aim at this share of a goal: missing it takes another step, which costs more than a few
+/// iterations.
 const AIM: f64 = 0.7;
 
 /// The same after a glance, which does not find the best intercepts.
@@ -37,13 +39,15 @@ const AIM_AFTER_GLANCE: f64 = 0.3;
 /// So many products of a row's entry and a parameter make a pass long.
 const LONG: usize = 1 << 20;
 
-/// The accuracy of a further step after training. There may be several such steps, so one may be rougher.
+/// The accuracy of a further step after training. There may be several such steps, so one may be
+/// rougher.
 const ROUGH: f64 = 1e-4;
 
 /// A further step must bring the gradient down to this share of the last one; less is rounding.
 const WORTHWHILE: f64 = 0.5;
 
-/// A Hessian of so many parameters costs less than profiling the intercepts out, and its bound is sharper.
+/// A Hessian of so many parameters costs less than profiling the intercepts out, and its bound is
+/// sharper.
 const CHEAP: usize = 512;
 
 /// The most further steps after training.
@@ -54,8 +58,8 @@ impl LogisticModel {
         self.settings.exact_tolerance()
     }
 
-    /// Goes on from where training ended as long as the bound is above the tolerance and a Newton step brings it down.
-    /// Returns the passes over the rows that it took.
+    /// Goes on from where training ended as long as the bound is above the tolerance and a Newton
+    /// step brings it down. Returns the passes over the rows that it took.
     pub(super) fn polish(&mut self, sample: &RowSample<'_>) -> Result<usize> {
         let mut passes = 0;
         let mut aids = self.aids.clone();
@@ -63,7 +67,8 @@ impl LogisticModel {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
             }
-            // Often the parameters are good and only the bound is loose, so try a sharper bound first.
+            // Often the parameters are good and only the bound is loose, so try a sharper bound
+            // first.
             self.ledger.profile = self.profiled_bound(sample)?;
             passes += 3;
             if self.current_bound().relative <= self.tolerance() {
@@ -117,7 +122,8 @@ impl LogisticModel {
 }
 
 impl RequestWork<'_> {
-    /// How far this request has moved the parameters, relative to their norm, and at least the model's tolerance.
+    /// How far this request has moved the parameters, relative to their norm, and at least the
+    /// model's tolerance.
     pub(crate) fn way_gone(&self) -> f64 {
         let size = self.next.basis.caller_norm(&self.next.theta);
         let way = self
@@ -133,8 +139,8 @@ impl RequestWork<'_> {
         self.next.rows.saturating_mul(parameters) >= LONG
     }
 
-    /// The least accuracy of a first step by conjugate gradients: where it leads, the loss bends differently, which leaves more to do
-    /// than further digits of the step would take away.
+    /// The least accuracy of a first step by conjugate gradients: where it leads, the loss bends
+    /// differently, which leaves more to do than further digits of the step would take away.
     pub(crate) fn first_accuracy(&self) -> f64 {
         match (self.takes_long(), self.steps_are_slow) {
             (false, _) => 0.0,
@@ -143,7 +149,8 @@ impl RequestWork<'_> {
         }
     }
 
-    /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
+    /// How accurate the next step has to be for the bound to come within `goal`, where conjugate
+    /// gradients take it.
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
         if known.is_finite() {
@@ -158,7 +165,8 @@ impl RequestWork<'_> {
         self.within_reason(AIM_AFTER_GLANCE * self.hoped_accuracy(goal))
     }
 
-    /// What `wanted_accuracy` would be if the bound were a small multiple of the gradient as far as it is known.
+    /// What `wanted_accuracy` would be if the bound were a small multiple of the gradient as far as
+    /// it is known.
     fn hoped_accuracy(&self, goal: f64) -> f64 {
         let size = self.next.basis.caller_norm(&self.next.theta);
         goal * size * self.next.settings.logistic.lambda
@@ -167,8 +175,9 @@ impl RequestWork<'_> {
 
     /// An accuracy that conjugate gradients are asked for instead of this one.
     pub(crate) fn within_reason(&self, wanted: f64) -> f64 {
-        // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters, and a result
-        // that does not depend on what guided it is worth having.
+        // A further step over many rows costs more than a few iterations less bring in; over few
+        // rows neither matters, and a result that does not depend on what guided it is worth
+        // having.
         let wanted = if self.takes_long() {
             wanted
         } else {
@@ -186,7 +195,8 @@ impl RequestWork<'_> {
         }
     }
 
-    /// Whether no Hessian is kept: then a measured gradient needs profiled intercepts to become a bound.
+    /// Whether no Hessian is kept: then a measured gradient needs profiled intercepts to become a
+    /// bound.
     pub(crate) fn is_bare(&self) -> bool {
         self.next.standing.is_none()
     }
@@ -204,8 +214,9 @@ impl RequestWork<'_> {
         self.read += passes * rows;
     }
 
-    /// Replays a run of gradient descent over the rows that are left, goes where it ends, and measures the gradient there.
-    /// Returns how many steps of the replay read all rows that are left.
+    /// Replays a run of gradient descent over the rows that are left, goes where it ends, and
+    /// measures the gradient there. Returns how many steps of the replay read all rows that are
+    /// left.
     pub(crate) fn follow(&mut self, path: &DescentPath, settings: FollowSettings) -> Result<usize> {
         let gone = self.removed_rows()?;
         let (next, exact) = self.over_rows(|model, sample| {
@@ -220,8 +231,8 @@ impl RequestWork<'_> {
         Ok(exact)
     }
 
-    /// Reads the rows that are left as often as it takes to bring the relative bound down to `most`, without a move of
-    /// the parameters.
+    /// Reads the rows that are left as often as it takes to bring the relative bound down to
+    /// `most`, without a move of the parameters.
     pub(crate) fn secure_bound(&mut self, most: f64) -> Result<()> {
         // A bound that is no number says nothing either.
         let useless = |work: &Self| {
@@ -241,7 +252,8 @@ impl RequestWork<'_> {
             if self.has_fresh_hessian()? {
                 self.next.ledger.profile = profile;
             }
-            // The step was taken with what had been kept: a Hessian for the bound alone does not change that.
+            // The step was taken with what had been kept: a Hessian for the bound alone does not
+            // change that.
             self.refreshed = refreshed;
         }
         if useless(self) && parameters <= CHEAP {
@@ -282,7 +294,8 @@ impl RequestWork<'_> {
             self.profile()?;
         }
         if self.relative_bound() > tolerance {
-            // A fit chooses coordinates of its own for the rows that are left, and profiles its intercepts by itself.
+            // A fit chooses coordinates of its own for the rows that are left, and profiles its
+            // intercepts by itself.
             self.start_over()?;
         }
         Ok(())

@@ -7,8 +7,8 @@ use super::sample::WeightedRow;
 use crate::linalg::{add_scaled, dot, widest};
 use crate::rows::RowRef;
 
-/// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
-/// afterwards, so that dense rows need not be copied.
+/// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where
+/// that can be made up for afterwards, so that dense rows need not be copied.
 pub(super) struct PassReader<'f, 'r> {
     frame: PassFrame<'f>,
     raw: bool,

@@ -1,4 +1,5 @@
-//! The rows of one request: in the model's coordinates, for the algebra, and as the caller knows them.
+//! The rows of one request: in the model's coordinates, for the algebra, and as the caller knows
+//! them.
 
 use faer::{Accum, Mat, Par};
 
@@ -66,7 +67,8 @@ impl RequestRows {
         scores
     }
 
-    /// ±w (p − y) where the rows have these scores, one line a row: what each row adds to the gradient, as multiples of itself.
+    /// ±w (p − y) where the rows have these scores, one line a row: what each row adds to the
+    /// gradient, as multiples of itself.
     pub(crate) fn pulls(&self, frame: PassFrame<'_>, scores: &Mat<f64>) -> Mat<f64> {
         let outputs = frame.outputs;
         let mut factors = Mat::zeros(self.len(), outputs);
@@ -95,7 +97,8 @@ impl RequestRows {
         gradient
     }
 
-    /// √w times the roots of the rows' J where they have these scores, one column per row and class, and the columns' signs.
+    /// √w times the roots of the rows' J where they have these scores, one column per row and
+    /// class, and the columns' signs.
     pub(crate) fn roots(&self, frame: PassFrame<'_>, scores: &Mat<f64>) -> (Mat<f64>, Vec<f64>) {
         let outputs = frame.outputs;
         let mut roots = Mat::zeros(outputs, self.len() * outputs);
@@ -115,7 +118,8 @@ impl RequestRows {
         (roots, signs)
     }
 
-    /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of movement.
+    /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of
+    /// movement.
     pub(crate) fn cubes(&self) -> f64 {
         (0..self.len())
             .map(|k| self.weights[k] * column_norm(&self.x, k).powi(3))
@@ -130,8 +134,8 @@ impl RequestRows {
 }
 
 impl RequestWork<'_> {
-    /// The rows of the request as the caller knows them, one column each, over the parameters that they touch, which are
-    /// listed; the constant comes first.
+    /// The rows of the request as the caller knows them, one column each, over the parameters that
+    /// they touch, which are listed; the constant comes first.
     pub(crate) fn raw_rows(&self) -> Result<(Vec<usize>, Mat<f64>)> {
         let first = self.before.basis.intercept as usize;
         let frame = self.before.frame();

@@ -1,6 +1,6 @@
-//! Rows many at a time, for passes that multiply each of them with several vectors. A matrix product reads a dense row once
-//! for all classes, where inner products would read it once for each; and a non-zero of a sparse row meets the
-//! parameters of all classes side by side.
+//! Rows many at a time, for passes that multiply each of them with several vectors. A matrix
+//! product reads a dense row once for all classes, where inner products would read it once for
+//! each; and a non-zero of a sparse row meets the parameters of all classes side by side.
 
 use faer::{Accum, Mat, Par};
 
@@ -13,7 +13,8 @@ use crate::rows::RowRef;
 /// With fewer scores a row, copying it into a block takes longer than a product saves.
 const WORTH_COPYING: usize = 3;
 
-/// Up to so many scores, dense rows are better multiplied along themselves, where they lie, than by a matrix product.
+/// Up to so many scores, dense rows are better multiplied along themselves, where they lie, than by
+/// a matrix product.
 const FEW_SCORES: usize = 12;
 
 /// Scores of a sparse row that are summed side by side in registers.
@@ -21,7 +22,8 @@ const LANES: usize = 16;
 /// The same where fewer are left.
 const FEW_LANES: usize = 4;
 
-/// Sums the products of a row's non-zeros with the parameters of `N` scores, from the score `at` on.
+/// Sums the products of a row's non-zeros with the parameters of `N` scores, from the score `at`
+/// on.
 #[inline(always)]
 fn gather<const N: usize>(
     row: &[(usize, f64)],
@@ -46,7 +48,8 @@ pub(super) struct RowBlock<'f, 'r> {
     content: BlockContent<'r>,
     /// One column per row, one line per vector that rows are multiplied with.
     pub(super) scores: Mat<f64>,
-    /// One column per row, one line per score: what every row adds to a sum, as a multiple of itself.
+    /// One column per row, one line per score: what every row adds to a sum, as a multiple of
+    /// itself.
     pub(super) shares: Mat<f64>,
     count: usize,
 }
@@ -63,8 +66,8 @@ enum BlockContent<'r> {
     },
 }
 
-/// Parameters in the layout of a block: one column per score for dense rows, one per feature for sparse ones. Sums over
-/// rows have the same layout.
+/// Parameters in the layout of a block: one column per score for dense rows, one per feature for
+/// sparse ones. Sums over rows have the same layout.
 pub(super) struct BlockTable(Mat<f64>);
 
 impl BlockTable {

@@ -1,4 +1,5 @@
-//! The rows that a loss is summed over: in memory, or in a store that is read block by block for every pass.
+//! The rows that a loss is summed over: in memory, or in a store that is read block by block for
+//! every pass.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -66,7 +67,8 @@ pub(crate) struct SampleShape {
     pub(super) is_sparse: bool,
 }
 
-/// A line of numbers for every row: kept where rows are in memory, and computed in every pass where they are not.
+/// A line of numbers for every row: kept where rows are in memory, and computed in every pass where
+/// they are not.
 pub(crate) enum RowLines {
     Kept(Vec<f64>),
     /// The scores at these parameters.
@@ -159,7 +161,8 @@ impl<'a> RowSample<'a> {
         })
     }
 
-    /// The rows of a store that may be beyond memory. Its shape is found out in a pass where it is not known.
+    /// The rows of a store that may be beyond memory. Its shape is found out in a pass where it is
+    /// not known.
     pub(crate) fn passed(
         frame: PassFrame<'_>,
         rows: &'a dyn RowStore,
@@ -194,7 +197,8 @@ impl<'a> RowSample<'a> {
             .is_some_and(|fewest| frame.are_few(fewest))
     }
 
-    /// Shows all rows, in as many parts as they are read in, with the place of the first row of each part.
+    /// Shows all rows, in as many parts as they are read in, with the place of the first row of
+    /// each part.
     pub(super) fn each_part(&self, mut see: impl FnMut(usize, &[WeightedRow<'_>])) -> Result<()> {
         let (store, rule) = match &self.members {
             SampleMembers::Held(members) => {
@@ -216,7 +220,8 @@ impl<'a> RowSample<'a> {
         })
     }
 
-    /// Runs `work` on one stretch of rows per thread, part by part, tells it where the stretch begins, and joins the results in order.
+    /// Runs `work` on one stretch of rows per thread, part by part, tells it where the stretch
+    /// begins, and joins the results in order.
     pub(super) fn gather<T: Send>(
         &self,
         threads: usize,

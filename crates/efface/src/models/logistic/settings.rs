@@ -36,14 +36,15 @@ pub struct Logistic {
     pub curvature: bool,
     /// Train with noise, so that forgetting is certified.
     pub privacy: Option<Privacy>,
-    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
-    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read
+    /// off the rows, which suits columns of any size; no prediction depends on it. As they are,
+    /// nothing of a row is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_given: bool,
 }
 
-/// How to fit a classifier of many classes, with targets 1 for the row's own class and 0 for the others. The settings are
-/// those of [`Logistic`].
+/// How to fit a classifier of many classes, with targets 1 for the row's own class and 0 for the
+/// others. The settings are those of [`Logistic`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Softmax {
     /// λ.
@@ -60,15 +61,17 @@ pub struct Softmax {
     pub max_iterations: usize,
     /// Whether to keep what forgetting without the rows needs.
     pub curvature: bool,
-    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
-    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read
+    /// off the rows, which suits columns of any size; no prediction depends on it. As they are,
+    /// nothing of a row is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_given: bool,
 }
 
 /// What certified forgetting promises, and how.
 ///
-/// Every row is scaled to a norm of at most 1, the constant included, and every parameter is penalised.
+/// Every row is scaled to a norm of at most 1, the constant included, and every parameter is
+/// penalised.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Privacy {
     /// ε, above 0.
@@ -77,8 +80,8 @@ pub struct Privacy {
     pub delta: f64,
     /// The method that certifies.
     pub certifier: Certifier,
-    /// Secret seed of the noise. The noise also depends on the ids of the rows, so that other rows have other noise. With the
-    /// seed the noise can be subtracted again: keep it secret.
+    /// Secret seed of the noise. The noise also depends on the ids of the rows, so that other rows
+    /// have other noise. With the seed the noise can be subtracted again: keep it secret.
     pub seed: u64,
 }
 
@@ -93,8 +96,8 @@ pub enum Certifier {
     },
     /// Noise on what is published (Neel et al. 2021).
     Descent {
-        /// The distance to the optimum that gradient descent must reach before publishing; less needs less noise and
-        /// more iterations.
+        /// The distance to the optimum that gradient descent must reach before publishing; less
+        /// needs less noise and more iterations.
         distance: f64,
     },
 }
@@ -159,7 +162,8 @@ impl Logistic {
         Self { curvature, ..self }
     }
 
-    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    /// Whether to compute in the units of the features as they are, and not in units read off the
+    /// rows.
     pub fn as_given(self, as_given: bool) -> Self {
         Self { as_given, ..self }
     }
@@ -172,7 +176,8 @@ impl Logistic {
         }
     }
 
-    /// These settings for more than two classes. Privacy is left out, because certified forgetting is for two classes.
+    /// These settings for more than two classes. Privacy is left out, because certified forgetting
+    /// is for two classes.
     pub fn softmax(self) -> Softmax {
         let Self {
             lambda,
@@ -235,7 +240,8 @@ impl Softmax {
         Self { curvature, ..self }
     }
 
-    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    /// Whether to compute in the units of the features as they are, and not in units read off the
+    /// rows.
     pub fn as_given(self, as_given: bool) -> Self {
         Self { as_given, ..self }
     }
@@ -271,7 +277,8 @@ impl Softmax {
 }
 
 impl Privacy {
-    /// Certified removal at (ε, δ) with noise of standard deviation σ = 1 in the objective, from a secret seed.
+    /// Certified removal at (ε, δ) with noise of standard deviation σ = 1 in the objective, from a
+    /// secret seed.
     pub fn removal(epsilon: f64, delta: f64, seed: u64) -> Self {
         Self {
             epsilon,
@@ -281,7 +288,8 @@ impl Privacy {
         }
     }
 
-    /// Descent to delete at (ε, δ), to a distance of 1e-3 of the optimum, with noise from a secret seed.
+    /// Descent to delete at (ε, δ), to a distance of 1e-3 of the optimum, with noise from a secret
+    /// seed.
     pub fn descent(epsilon: f64, delta: f64, seed: u64) -> Self {
         Self {
             epsilon,
@@ -330,7 +338,8 @@ impl Privacy {
     }
 }
 
-/// The relative distance bound above which nothing of a classifier is called exact, whatever its tolerance.
+/// The relative distance bound above which nothing of a classifier is called exact, whatever its
+/// tolerance.
 const EXACT: f64 = 1e-6;
 
 impl ClassifierSettings {

@@ -1,6 +1,7 @@
-//! A copy of sparse rows in single precision, for products with the Hessian inside conjugate gradients: half the bytes to move, and
-//! twice the numbers in a register. It decides how fast a step is found and not how good it is, which is measured over the rows
-//! themselves; so that steps to many digits are not taken with it.
+//! A copy of sparse rows in single precision, for products with the Hessian inside conjugate
+//! gradients: half the bytes to move, and twice the numbers in a register. It decides how fast a
+//! step is found and not how good it is, which is measured over the rows themselves; so that steps
+//! to many digits are not taken with it.
 
 use super::Link;
 use super::objective::RowObjective;
@@ -43,7 +44,8 @@ struct RowStretch {
 }
 
 impl<'a> SingleRows<'a> {
-    /// None where the rows are not worth copying, too many, or not in memory. `bends` are those of the sample.
+    /// None where the rows are not worth copying, too many, or not in memory. `bends` are those of
+    /// the sample.
     pub(super) fn new(objective: &'a RowObjective<'a>, bends: &RowLines) -> Result<Option<Self>> {
         let frame = objective.frame;
         let sample = objective.sample;

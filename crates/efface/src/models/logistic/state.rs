@@ -50,10 +50,11 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 impl LogisticModel {
-    /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first. Its arrays are `theta`, `veil`,
-    /// `origin`, `inverse_scale`, with several classes `gauge`, and where the curvature is kept `hessian` and, where bounds need it,
-    /// `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without `hessian` the model can predict, and forgets by passes over its
-    /// rows.
+    /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first. Its arrays are
+    /// `theta`, `veil`, `origin`, `inverse_scale`, with several classes `gauge`, and where the
+    /// curvature is kept `hessian` and, where bounds need it, `gram` (lower triangles, column after
+    /// column); counts `class_rows` and `support`. Without `hessian` the model can predict, and
+    /// forgets by passes over its rows.
     pub fn to_state(&self) -> Result<ModelState> {
         if crate::Amend::waiting(self) > 0 {
             return Err(Error::Unsupported {
@@ -62,7 +63,8 @@ impl LogisticModel {
             });
         }
         let (origin, inverse_scale) = self.basis.parts();
-        // What is known of the gradient may be a combination of rows that are gone: only its size is written down.
+        // What is known of the gradient may be a combination of rows that are gone: only its size
+        // is written down.
         let mut ledger = self.ledger.clone();
         ledger.forget_direction();
         let head = LogisticHead {

@@ -1,16 +1,19 @@
 //! Training to a gradient norm of 1e-10.
 //!
-//! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian (`descent_guide.rs`): that of
-//! a sample of the rows, four for every parameter. A good Hessian makes each pass over the rows worth a digit or
-//! more, whatever the condition of the data; and a sample makes one for the price of a few passes, where all rows would
-//! cost as much as dozens. When progress is slow the Hessian is made anew where the parameters stand, from four times as
-//! many rows, in the end from all, and then the method is Newton's. Near the optimum the Hessian of all rows is made once more: forgetting
-//! needs it, and it leads the rest of the way. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
-//! tables it takes hundreds of passes to the digits that the theory of forgetting needs.
+//! The directions are those of L-BFGS, started not from a multiple of the identity but from the
+//! inverse of a Hessian (`descent_guide.rs`): that of a sample of the rows, four for every
+//! parameter. A good Hessian makes each pass over the rows worth a digit or more, whatever the
+//! condition of the data; and a sample makes one for the price of a few passes, where all rows
+//! would cost as much as dozens. When progress is slow the Hessian is made anew where the
+//! parameters stand, from four times as many rows, in the end from all, and then the method is
+//! Newton's. Near the optimum the Hessian of all rows is made once more: forgetting needs it, and
+//! it leads the rest of the way. Plain L-BFGS is the cheaper start on columns of like spread and
+//! nearly independent; on real tables it takes hundreds of passes to the digits that the theory of
+//! forgetting needs.
 //!
-//! With many classes even a sample makes a Hessian as dear as dozens of passes. Such a model, and one too wide for any
-//! Hessian, takes Newton steps by conjugate gradients (`guide.rs`). Where these take long to tell columns apart, a model that can have a
-//! factor gets one after all.
+//! With many classes even a sample makes a Hessian as dear as dozens of passes. Such a model, and
+//! one too wide for any Hessian, takes Newton steps by conjugate gradients (`guide.rs`). Where
+//! these take long to tell columns apart, a model that can have a factor gets one after all.
 
 use faer::Mat;
 
@@ -24,7 +27,8 @@ use super::single_rows::SingleRows;
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm};
 
-/// What is left of the way, in the norm of the Hessian, is near enough to the optimum to make the Hessian that is kept.
+/// What is left of the way, in the norm of the Hessian, is near enough to the optimum to make the
+/// Hessian that is kept.
 const NEARBY: f64 = 1e-3;
 /// A kept Hessian may be wrong by no more than this fraction when it is new.
 const MOST_WRONG: f64 = 2e-3;
@@ -32,8 +36,8 @@ const MOST_WRONG: f64 = 2e-3;
 const FEW_ITERATIONS: f64 = 30.0;
 /// A loss is known to this relative accuracy.
 const NOISE: f64 = 1e-13;
-/// Steps to fewer digits than this can be found in single precision: it decides how fast a step is found and not how good it is, which is
-/// measured over the rows themselves.
+/// Steps to fewer digits than this can be found in single precision: it decides how fast a step is
+/// found and not how good it is, which is measured over the rows themselves.
 const ENOUGH: f64 = 1e-5;
 /// Conjugate-gradient steps before giving up.
 const CG_LIMIT: usize = 10_000;
@@ -42,7 +46,8 @@ const CG_LIMIT: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrainingLimits {
     pub(crate) gradient: f64,
-    /// The gradient norm that rounding alone can leave: at parameters of norm 0, and for every unit of their norm.
+    /// The gradient norm that rounding alone can leave: at parameters of norm 0, and for every unit
+    /// of their norm.
     pub(crate) floor: [f64; 2],
     pub(crate) iterations: usize,
     pub(crate) threads: usize,
@@ -52,7 +57,8 @@ pub(crate) struct TrainingLimits {
     pub(crate) factored: bool,
     /// So many passes over the rows the first one of a sample costs.
     pub(crate) factor_passes: f64,
-    /// Whether the Hessian at the optimum is wanted, and whether one from near by will do, as long as it is known how wrong it is.
+    /// Whether the Hessian at the optimum is wanted, and whether one from near by will do, as long
+    /// as it is known how wrong it is.
     pub(crate) keep: bool,
     pub(crate) nearby: bool,
     /// Whether its products may be of single precision.
@@ -139,7 +145,8 @@ pub(crate) fn train(
         let step = match &guide {
             Some(guide) => guide.direction(&gradient, limits),
             None => {
-                // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
+                // Far from the optimum a rough direction is enough; near it, as good as the
+                // gradient is small.
                 let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
                 let step;
                 (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut aids)?;
@@ -185,7 +192,8 @@ pub(crate) fn train(
                 }
             }
             None if limits.dense && products as f64 > limits.factor_passes.max(FEW_ITERATIONS) => {
-                // Columns that conjugate gradients take this long to tell apart are told apart by a factor, where there is one.
+                // Columns that conjugate gradients take this long to tell apart are told apart by a
+                // factor, where there is one.
                 let goes_on = reached > limits.gradient && !stuck;
                 guide = match goes_on
                     .then(|| DescentGuide::new(objective, &next, &mut limits))
@@ -243,7 +251,8 @@ impl RowObjective<'_> {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
     }
 
-    /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. Aids are made where there are none.
+    /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. Aids are made
+    /// where there are none.
     pub(crate) fn solve(
         &self,
         theta: &Mat<f64>,
@@ -284,8 +293,8 @@ impl RowObjective<'_> {
         Ok((solution, iterations + 1 + read as usize))
     }
 
-    /// How the Hessian at these parameters is multiplied with: in single precision where the step may be rough. And how much every class
-    /// bends, as the guide wants to know.
+    /// How the Hessian at these parameters is multiplied with: in single precision where the step
+    /// may be rough. And how much every class bends, as the guide wants to know.
     fn products(
         &self,
         theta: &Mat<f64>,
@@ -309,7 +318,8 @@ impl RowObjective<'_> {
         ))
     }
 
-    /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.
+    /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the
+    /// gradient falls.
     fn search(
         &self,
         place: &ObjectivePlace,

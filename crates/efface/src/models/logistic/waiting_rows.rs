@@ -1,4 +1,5 @@
-//! Rows that came or went since the Hessian was brought up to date, as a low-rank block on top of it.
+//! Rows that came or went since the Hessian was brought up to date, as a low-rank block on top of
+//! it.
 
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
@@ -6,8 +7,9 @@ use super::pass::{PassFrame, RowSurvey};
 use super::request_rows::RequestRows;
 use crate::linalg::{add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower};
 
-/// Rows that came or went since the Hessian was brought up to date. Their block has one column r ⊗ x per row and class, r being a column
-/// of √w times a root of J; it is written out only where it is folded in, because a request would copy all of it.
+/// Rows that came or went since the Hessian was brought up to date. Their block has one column r ⊗
+/// x per row and class, r being a column of √w times a root of J; it is written out only where it
+/// is folded in, because a request would copy all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRows {
     /// r, one column per column of the block, and the sign of each.
@@ -20,7 +22,8 @@ pub(crate) struct WaitingRows {
 }
 
 impl WaitingRows {
-    /// The rows of a request, weighed where they have these scores, on top of those that wait already.
+    /// The rows of a request, weighed where they have these scores, on top of those that wait
+    /// already.
     pub(crate) fn new(
         before: Option<&WaitingRows>,
         movers: &RequestRows,
@@ -69,7 +72,8 @@ impl WaitingRows {
         })
     }
 
-    /// The block's inner products with one long column: rᵀ(Vᵀx), V being the column with one line per feature.
+    /// The block's inner products with one long column: rᵀ(Vᵀx), V being the column with one line
+    /// per feature.
     pub(super) fn along(&self, v: &[f64]) -> Vec<f64> {
         let outputs = self.roots.nrows();
         let v = MatRef::from_column_major_slice(v, self.x.nrows(), outputs);
@@ -127,7 +131,8 @@ impl WaitingRows {
         joining.map(|k| column_norm(&self.x, k)).fold(0.0, f64::max)
     }
 
-    /// Σ (uᵀΔ)² over the columns of rows that left: how much longer Δ is in the norm of the Hessian that still has them.
+    /// Σ (uᵀΔ)² over the columns of rows that left: how much longer Δ is in the norm of the Hessian
+    /// that still has them.
     pub(crate) fn left_along(&self, step: &Mat<f64>) -> f64 {
         self.left_product(step, step)
     }
@@ -156,7 +161,8 @@ impl WaitingRows {
             .collect()
     }
 
-    /// What is known of the rows, with these folded in; `gone` are the columns that no row has any more.
+    /// What is known of the rows, with these folded in; `gone` are the columns that no row has any
+    /// more.
     pub(super) fn applied(&self, survey: &RowSurvey, gone: &[usize], par: Par) -> RowSurvey {
         let mut survey = survey.clone();
         let factors: Vec<f64> = self

@@ -1,9 +1,10 @@
-//! Bernoulli naive Bayes: whether a feature is above a threshold, and not how often. With F_cj the weight of the rows of class c
-//! that have feature j, and p_cj = (F_cj + α)/(W_c + 2α), the score is log p_c + Σ_j log p_cj where a row has the feature and
-//! log(1 − p_cj) where it has not: what is missing counts.
+//! Bernoulli naive Bayes: whether a feature is above a threshold, and not how often. With F_cj the
+//! weight of the rows of class c that have feature j, and p_cj = (F_cj + α)/(W_c + 2α), the score
+//! is log p_c + Σ_j log p_cj where a row has the feature and log(1 − p_cj) where it has not: what
+//! is missing counts.
 //!
-//! The parameters are those of scikit-learn's `BernoulliNB(alpha, binarize)`. The sums are over 0 and 1, so that without weights
-//! a forget is exact to the bit.
+//! The parameters are those of scikit-learn's `BernoulliNB(alpha, binarize)`. The sums are over 0
+//! and 1, so that without weights a forget is exact to the bit.
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,8 @@ use crate::rows::{Features, RowRef, RowView};
 pub struct BernoulliNb {
     /// α, added to every count; above 0.
     pub alpha: f64,
-    /// A feature is there where its value is above this; 0 or more, so that what a sparse row does not hold is not there.
+    /// A feature is there where its value is above this; 0 or more, so that what a sparse row does
+    /// not hold is not there.
     pub threshold: f64,
 }
 

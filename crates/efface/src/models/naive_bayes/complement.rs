@@ -1,8 +1,10 @@
-//! Complement naive Bayes over counts: a class is judged by what is *not* in it. With C_cj = α + Σ_{k≠c} S_kj and
-//! T_c = Σ_j C_cj, the score of a class is −Σ_j x_j · log(C_cj / T_c), without a prior.
+//! Complement naive Bayes over counts: a class is judged by what is *not* in it. With C_cj = α +
+//! Σ_{k≠c} S_kj and T_c = Σ_j C_cj, the score of a class is −Σ_j x_j · log(C_cj / T_c), without a
+//! prior.
 //!
-//! Rennie et al. 2003 propose it for classes of very different size. The parameters are those of scikit-learn's
-//! `ComplementNB(alpha)`, and the sums are those of the multinomial model, so that a forget is the same subtraction.
+//! Rennie et al. 2003 propose it for classes of very different size. The parameters are those of
+//! scikit-learn's `ComplementNB(alpha)`, and the sums are those of the multinomial model, so that a
+//! forget is the same subtraction.
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -39,7 +41,8 @@ fn complements(recipe: &ComplementNb, tally: &ClassTally) -> Mat<f64> {
     let mut counts = Mat::zeros(tally.classes, tally.width);
     for j in 0..tally.width {
         for class in 0..tally.classes {
-            // Summed over the others, and not subtracted from all: a class alone then leaves α and no rounding.
+            // Summed over the others, and not subtracted from all: a class alone then leaves α and
+            // no rounding.
             let others = tally
                 .by_class()
                 .iter()

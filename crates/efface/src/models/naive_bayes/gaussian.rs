@@ -1,9 +1,10 @@
-//! Gaussian naive Bayes: p(x_j | c) is normal with mean S_cj/W_c and variance Q_cj/W_c − (S_cj/W_c)² + ε.
+//! Gaussian naive Bayes: p(x_j | c) is normal with mean S_cj/W_c and variance Q_cj/W_c −
+//! (S_cj/W_c)² + ε.
 //!
-//! ε is `var_smoothing` times the largest variance of a feature over all rows, unweighted, as in scikit-learn's
-//! `GaussianNB`: it depends on every row, so the sums of all rows together are kept too and rows leave them alike. The
-//! variance is computed as (WQ − S²)/W² in two words; a variance that is no larger than its own rounding is 0, so that a
-//! constant feature stays constant.
+//! ε is `var_smoothing` times the largest variance of a feature over all rows, unweighted, as in
+//! scikit-learn's `GaussianNB`: it depends on every row, so the sums of all rows together are kept
+//! too and rows leave them alike. The variance is computed as (WQ − S²)/W² in two words; a variance
+//! that is no larger than its own rounding is 0, so that a constant feature stays constant.
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -18,11 +19,12 @@ use crate::rows::{Features, RowView};
 /// What (WQ − S²)/W² can lose of Q/W in two words, with room to spare.
 const LONG_ROUNDING: f64 = 1.0 / (1u128 << 98) as f64;
 
-/// The recipe of a Gaussian model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
+/// The recipe of a Gaussian model. Rows carry their class as [`Classes`](crate::Classes) encodes
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GaussianNb {
-    /// The share of the largest feature variance that is added to every variance; 0 or more. Where a variance is 0 even
-    /// so, the density is taken at the smallest positive variance there is.
+    /// The share of the largest feature variance that is added to every variance; 0 or more. Where
+    /// a variance is 0 even so, the density is taken at the smallest positive variance there is.
     pub var_smoothing: f64,
 }
 

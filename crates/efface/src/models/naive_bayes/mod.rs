@@ -1,4 +1,5 @@
-//! Naive Bayes, multinomial, complement, Bernoulli and Gaussian: models that are nothing but sums over their rows.
+//! Naive Bayes, multinomial, complement, Bernoulli and Gaussian: models that are nothing but sums
+//! over their rows.
 //!
 //! ```text
 //! class(x) = argmax_c  log p_c + Σ_j log p(x_j | c)        p_c = W_c / Σ W
@@ -6,21 +7,24 @@
 //! forget D    S_c ← S_c − Σ_{i∈D∩c} w_i x_i, and so on
 //! ```
 //!
-//! Guarantee: `summation` is exact. The sums are about the origin 0, which no row chose, so that nothing of a forgotten
-//! row survives in it and a sparse row touches only its non-zeros; the cancellation in Q − S²/W that this invites is
-//! paid for with sums of 106 bits that measure what they lose. As long as nothing was lost (counts,
-//! single-precision values of like size) the reported bound is 0 and the parameters are bit for bit those of retraining;
-//! otherwise the bound is what the losses can have moved the parameters by.
+//! Guarantee: `summation` is exact. The sums are about the origin 0, which no row chose, so that
+//! nothing of a forgotten row survives in it and a sparse row touches only its non-zeros; the
+//! cancellation in Q − S²/W that this invites is paid for with sums of 106 bits that measure what
+//! they lose. As long as nothing was lost (counts, single-precision values of like size) the
+//! reported bound is 0 and the parameters are bit for bit those of retraining; otherwise the bound
+//! is what the losses can have moved the parameters by.
 //!
-//! Cost: O(k·nnz) for the subtraction and O(c·d) to copy the sums, since the old model stays as it was; n does not enter
-//! and no retained row is read. `retrain` is O(n·nnz).
+//! Cost: O(k·nnz) for the subtraction and O(c·d) to copy the sums, since the old model stays as it
+//! was; n does not enter and no retained row is read. `retrain` is O(n·nnz).
 //!
-//! When it fails: negative features in the multinomial model, values above 1e60, and rows that all weigh 0 are errors.
-//! A class whose last row leaves is **not** an error: its sums become exactly 0, its prior 0, and it is never predicted
-//! (its score is the least finite number, and every other class scores above that); a single class may be all that is
-//! left, and is then the answer to everything. Learning rows of the class brings it back.
+//! When it fails: negative features in the multinomial model, values above 1e60, and rows that all
+//! weigh 0 are errors. A class whose last row leaves is **not** an error: its sums become exactly
+//! 0, its prior 0, and it is never predicted (its score is the least finite number, and every other
+//! class scores above that); a single class may be all that is left, and is then the answer to
+//! everything. Learning rows of the class brings it back.
 //!
-//! Cao and Yang 2015, "Towards making systems forget with machine unlearning"; parameters as scikit-learn defines them.
+//! Cao and Yang 2015, "Towards making systems forget with machine unlearning"; parameters as
+//! scikit-learn defines them.
 
 mod bernoulli;
 mod complement;
@@ -60,7 +64,8 @@ mod rule {
         fn check(&self) -> Result<()>;
         /// Whether a row can be counted.
         fn admit(&self, view: &RowView<'_>) -> Result<()>;
-        /// Hands a row over as it is counted: as it is, unless the likelihood sees something else in it.
+        /// Hands a row over as it is counted: as it is, unless the likelihood sees something else
+        /// in it.
         fn counted(&self, view: &RowView<'_>, see: &mut dyn FnMut(&RowView<'_>)) {
             see(view);
         }
@@ -68,7 +73,8 @@ mod rule {
         fn counts_as_given(&self) -> bool {
             true
         }
-        /// The joint log-likelihood of each row with each class; a class without rows may hold anything.
+        /// The joint log-likelihood of each row with each class; a class without rows may hold
+        /// anything.
         fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64>;
         /// How far lost bits can have moved the parameters, and the parameters' norm.
         fn bound(&self, tally: &ClassTally) -> (f64, f64);
@@ -161,9 +167,10 @@ impl<R: Rule> NaiveBayes<R> {
         })
     }
 
-    /// The model once rows `gone` have left and `new` ones joined, and rows of class c count weights[c].1 where they counted weights[c].0:
-    /// the sums of a class are as many times as much. `rows` and `new` have their new weights; whether rows have weights beside
-    /// those of their classes is said by `have_weights`, since such products are rounded.
+    /// The model once rows `gone` have left and `new` ones joined, and rows of class c count
+    /// weights[c].1 where they counted weights[c].0: the sums of a class are as many times as much.
+    /// `rows` and `new` have their new weights; whether rows have weights beside those of their
+    /// classes is said by `have_weights`, since such products are rounded.
     fn reweighted(&self, change: &ClassReweighting<'_>) -> Result<Outcome<Self>> {
         let ClassReweighting {
             weights,
@@ -220,7 +227,8 @@ impl<R: BayesFamily> Fit for R {
 }
 
 impl<R: Rule> Predict for NaiveBayes<R> {
-    /// log p_c + log p(x | c), one column per class, two of them for two classes. Every score is finite.
+    /// log p_c + log p(x | c), one column per class, two of them for two classes. Every score is
+    /// finite.
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
         request::check_features(features, self.tally.width)?;
         let mut scores = self.recipe.joint(&self.tally, features);

@@ -1,8 +1,9 @@
 //! Multinomial naive Bayes over counts: log p(x_j | c) = x_j · log((S_cj + α) / Σ_j (S_cj + α)).
 //!
-//! Sums of whole numbers lose nothing below 2⁵³, so that a forget is exact to the bit and its bound is 0. The parameters
-//! are those of scikit-learn's `MultinomialNB(alpha)`, except that α must be above 0: without it a word that a class
-//! has never seen would have probability 0, and a forget can make any word such a word.
+//! Sums of whole numbers lose nothing below 2⁵³, so that a forget is exact to the bit and its bound
+//! is 0. The parameters are those of scikit-learn's `MultinomialNB(alpha)`, except that α must be
+//! above 0: without it a word that a class has never seen would have probability 0, and a forget
+//! can make any word such a word.
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::models::long_sum::{LARGEST, LongSum, all, check_size};
 use crate::rows::{Features, RowView};
 
-/// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
+/// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes
+/// it.
 ///
 /// ```
 /// use efface::methods::Summation;
@@ -92,7 +94,8 @@ impl Rule for MultinomialNb {
         for (class, prior) in tally.prior().into_iter().enumerate() {
             let sums = &tally.by_class()[class].first;
             let total = self.log_total(sums);
-            // A few rows of hashed words have few of the million columns: the logarithms of the others are not needed.
+            // A few rows of hashed words have few of the million columns: the logarithms of the
+            // others are not needed.
             let line: Vec<f64> = if values < tally.width {
                 Vec::new()
             } else {
@@ -165,9 +168,10 @@ pub(super) fn admit_count(view: &RowView<'_>) -> Result<()> {
     check_size(view)
 }
 
-/// How far lost bits can have moved logarithms of shares, class by class. A loss of L in the counts of a class moves their
-/// logarithms by at most L/(α − L) together, and a loss of M in their total T moves it by M/(T − M) for each of the d features;
-/// rounding the logarithms adds a few units in the last place.
+/// How far lost bits can have moved logarithms of shares, class by class. A loss of L in the counts
+/// of a class moves their logarithms by at most L/(α − L) together, and a loss of M in their total
+/// T moves it by M/(T − M) for each of the d features; rounding the logarithms adds a few units in
+/// the last place.
 pub(super) struct LogShareBound {
     bound: f64,
     square: f64,

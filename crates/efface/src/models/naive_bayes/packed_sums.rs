@@ -1,6 +1,7 @@
-//! The sums of a class as they are written down: the columns whose sum is not 0, and of each the two words of its sum, as plain
-//! bytes. Hashed words have a million columns, of which a class knows a few thousand; and a list of numbers in CBOR takes as
-//! long to read as a thousand times as many bytes.
+//! The sums of a class as they are written down: the columns whose sum is not 0, and of each the
+//! two words of its sum, as plain bytes. Hashed words have a million columns, of which a class
+//! knows a few thousand; and a list of numbers in CBOR takes as long to read as a thousand times as
+//! many bytes.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -9,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::models::long_sum::LongSum;
 use crate::state::plain_bytes;
 
-/// As many sums as this are made room for on the word of a file alone; more only where the file has a share of them.
+/// As many sums as this are made room for on the word of a file alone; more only where the file has
+/// a share of them.
 const TRUSTED: usize = 1 << 26;
 
 /// Where more sums are asked for, one in so many must be in the file.

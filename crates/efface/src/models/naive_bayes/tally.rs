@@ -13,7 +13,8 @@ use crate::rows::{RowRef, RowView};
 /// The sums of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ClassSums {
-    /// Rows of positive weight: at 0, and only then, the group is empty, whatever the sums were rounded to.
+    /// Rows of positive weight: at 0, and only then, the group is empty, whatever the sums were
+    /// rounded to.
     pub(super) members: usize,
     pub(super) weight: LongSum,
     /// Σ w x, per feature.
@@ -22,7 +23,8 @@ pub(super) struct ClassSums {
     /// Σ w x², per feature, or nothing.
     #[serde(with = "packed_sums")]
     pub(super) second: Vec<LongSum>,
-    /// What all additions so far have lost of the weight, and of all features' first and second sums together.
+    /// What all additions so far have lost of the weight, and of all features' first and second
+    /// sums together.
     pub(super) lost: [f64; 3],
 }
 
@@ -137,8 +139,8 @@ pub struct ClassTally {
     pub(super) width: usize,
     pub(super) rows: usize,
     squares: bool,
-    /// One per class; with squares, one more for all rows at weight 1. A change copies the groups that it touches, and shares
-    /// the others with the model that it started from.
+    /// One per class; with squares, one more for all rows at weight 1. A change copies the groups
+    /// that it touches, and shares the others with the model that it started from.
     groups: Vec<Arc<ClassSums>>,
 }
 
@@ -162,8 +164,8 @@ impl ClassTally {
         self.put_in(view, sign, true);
     }
 
-    /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of the classes together,
-    /// and need not be gone through row by row.
+    /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of
+    /// the classes together, and need not be gone through row by row.
     pub(super) fn put_first<'a>(
         &mut self,
         views: impl Iterator<Item = Result<RowView<'a>>>,
@@ -203,7 +205,8 @@ impl ClassTally {
         Ok(())
     }
 
-    /// Makes rows of class c count weights[c].1 where they counted weights[c].0, beside weights of their own where they `have_weights`.
+    /// Makes rows of class c count weights[c].1 where they counted weights[c].0, beside weights of
+    /// their own where they `have_weights`.
     pub(super) fn reweigh(&mut self, weights: &[(f64, f64)], have_weights: bool) {
         for (group, (before, now)) in self
             .groups
@@ -243,7 +246,8 @@ impl ClassTally {
         };
     }
 
-    /// Ends a change: what is left of an empty class, or of a feature that only lost bits speak of, is set to 0.
+    /// Ends a change: what is left of an empty class, or of a feature that only lost bits speak of,
+    /// is set to 0.
     pub(super) fn tidy(&mut self) -> Result<()> {
         for group in &mut self.groups {
             if group.members == 0 {

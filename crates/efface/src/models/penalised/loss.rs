@@ -1,4 +1,5 @@
-//! The losses of penalised models: what a score says of its target, how the loss slopes and how it bends there.
+//! The losses of penalised models: what a score says of its target, how the loss slopes and how it
+//! bends there.
 
 use std::fmt::Debug;
 
@@ -11,7 +12,8 @@ pub trait PenalisedLoss: Debug + Copy + Default + PartialEq + Send + Sync + 'sta
     const FAMILY: Family;
     /// What its targets are.
     const TASK: RecipeTask;
-    /// Whether λ counts for every unit of weight in the rows, as in a mean of losses, or once, as in a sum.
+    /// Whether λ counts for every unit of weight in the rows, as in a mean of losses, or once, as
+    /// in a sum.
     const PENALTY_PER_ROW: bool;
     /// Whether the constant is penalised like every other parameter.
     const PENALISED_CONSTANT: bool;
@@ -39,8 +41,8 @@ pub struct LossPoint {
     pub bend: f64,
 }
 
-/// max(0, 1 − yz)² with y = ±1: a linear support vector machine, as scikit-learn's `LinearSVC(loss="squared_hinge")`. Three classes
-/// or more have a score each, against all others.
+/// max(0, 1 − yz)² with y = ±1: a linear support vector machine, as scikit-learn's
+/// `LinearSVC(loss="squared_hinge")`. Three classes or more have a score each, against all others.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SquaredHinge;
 
@@ -74,7 +76,8 @@ impl PenalisedLoss for SquaredHinge {
     }
 }
 
-/// e^z − yz with y ≥ 0: Poisson regression with its logarithmic link, as scikit-learn's `PoissonRegressor`.
+/// e^z − yz with y ≥ 0: Poisson regression with its logarithmic link, as scikit-learn's
+/// `PoissonRegressor`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PoissonLoss;
 

@@ -1,12 +1,14 @@
-//! Linear models whose loss is convex and whose penalty alone holds them in place: support vector machines with the squared hinge
-//! loss, and Poisson regression.
+//! Linear models whose loss is convex and whose penalty alone holds them in place: support vector
+//! machines with the squared hinge loss, and Poisson regression.
 //!
-//! Method: θ = argmin Σ w ℓ(θᵀx, y) + λ/2 ‖θ‖², by Newton's method (`solver.rs`). Forgetting takes the same steps from where the
-//! model stands, on the rows that are left: one or two passes where a fit takes ten.
+//! Method: θ = argmin Σ w ℓ(θᵀx, y) + λ/2 ‖θ‖², by Newton's method (`solver.rs`). Forgetting takes
+//! the same steps from where the model stands, on the rows that are left: one or two passes where a
+//! fit takes ten.
 //!
-//! Exactness: the loss with its penalty is λ-strongly convex, so that the distance to the optimum is at most the gradient over λ. That
-//! needs no smooth curvature, which the squared hinge has not, and no bounded one, which the Poisson loss has not. Nothing is
-//! carried from request to request: every bound is measured in a pass over the rows.
+//! Exactness: the loss with its penalty is λ-strongly convex, so that the distance to the optimum
+//! is at most the gradient over λ. That needs no smooth curvature, which the squared hinge has not,
+//! and no bounded one, which the Poisson loss has not. Nothing is carried from request to request:
+//! every bound is measured in a pass over the rows.
 //!
 //! Memory: the parameters and nothing else, so that there is nothing a row could stay in.
 
@@ -47,7 +49,8 @@ pub struct PenalisedModel<L: PenalisedLoss> {
 }
 
 impl<L: PenalisedLoss> PenalisedModel<L> {
-    /// The model of these rows, from the parameters of another one where there is one; None for as many steps as it takes.
+    /// The model of these rows, from the parameters of another one where there is one; None for as
+    /// many steps as it takes.
     fn train(
         settings: Penalised<L>,
         rows: &dyn RowStore,

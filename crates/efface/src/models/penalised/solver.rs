@@ -4,14 +4,16 @@
 //! L(β, b) = Σ w_i ℓ(βᵀx_i + b, y_i) + λ/2 ‖β‖²        and λ/2 b² where the constant is penalised
 //! ```
 //!
-//! Where every parameter is penalised, L is λ-strongly convex whatever the curvature of ℓ, so that a place with the gradient g is
-//! at most ‖g‖/λ from the minimum. A free constant of a Poisson loss is profiled out: for any β the best constant is
-//! b̂ = ln(Σwy / Σw e^{βᵀx}), h(β) = L(β, b̂) is λ-strongly convex, and its gradient is that of L at (β, b̂). As β moves by dβ, b̂
-//! moves by a weighted mean of the −dβᵀx_i, so that |b̂(β) − b*| ≤ R‖β − β*‖ with R the largest norm of a row.
+//! Where every parameter is penalised, L is λ-strongly convex whatever the curvature of ℓ, so that
+//! a place with the gradient g is at most ‖g‖/λ from the minimum. A free constant of a Poisson loss
+//! is profiled out: for any β the best constant is b̂ = ln(Σwy / Σw e^{βᵀx}), h(β) = L(β, b̂) is
+//! λ-strongly convex, and its gradient is that of L at (β, b̂). As β moves by dβ, b̂ moves by a
+//! weighted mean of the −dβᵀx_i, so that |b̂(β) − b*| ≤ R‖β − β*‖ with R the largest norm of a row.
 //!
-//! A Newton step solves with the Hessian of all rows where the parameters stand: O(nd² + d³), or by conjugate gradients where there
-//! are more than 2,048 features. Where the squared hinge jumps in curvature any of its second derivatives leads downhill, and a
-//! step is halved until the loss falls.
+//! A Newton step solves with the Hessian of all rows where the parameters stand: O(nd² + d³), or by
+//! conjugate gradients where there are more than 2,048 features. Where the squared hinge jumps in
+//! curvature any of its second derivatives leads downhill, and a step is halved until the loss
+//! falls.
 
 use std::marker::PhantomData;
 
@@ -30,7 +32,8 @@ const WIDEST: usize = 2048;
 /// Rows whose sums are made before they join the others: rounding grows with the longest sum.
 const BLOCK: usize = 256;
 
-/// About as many bytes as training holds beside the rows: a Hessian and its factor, or vectors where there is no Hessian.
+/// About as many bytes as training holds beside the rows: a Hessian and its factor, or vectors
+/// where there is no Hessian.
 pub(super) fn bytes_of_sums(features: usize) -> u64 {
     let parameters = features as u64 + 1;
     let numbers = if features <= WIDEST {
@@ -50,7 +53,8 @@ struct ProblemRow<'a> {
     norm: f64,
 }
 
-/// Rows that a model is trained on: in memory, or in a store that is read block by block for every pass.
+/// Rows that a model is trained on: in memory, or in a store that is read block by block for every
+/// pass.
 #[derive(Clone, Copy)]
 pub(super) enum TrainingRows<'a> {
     Held(&'a Rows),
@@ -337,7 +341,8 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         Ok(direction)
     }
 
-    /// The lower triangle of the Hessian. A constant that is not there has 1 on the diagonal, which is nothing's business.
+    /// The lower triangle of the Hessian. A constant that is not there has 1 on the diagonal, which
+    /// is nothing's business.
     fn hessian(&self, theta: &[f64]) -> Result<Mat<f64>> {
         let all = self.width + 1;
         let mut hessian = Mat::<f64>::zeros(all, all);
@@ -416,7 +421,8 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         if !self.intercept {
             diagonal[self.width] = 1.0;
         }
-        // Rows in memory have their bends looked up once; of others they are computed anew in every product.
+        // Rows in memory have their bends looked up once; of others they are computed anew in every
+        // product.
         let known: Vec<f64> = self
             .held
             .iter()
@@ -474,8 +480,8 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         }
     }
 
-    /// The first place along a direction, halved again and again, where the loss is lower; where it is all rounding, where the
-    /// gradient is smaller.
+    /// The first place along a direction, halved again and again, where the loss is lower; where it
+    /// is all rounding, where the gradient is smaller.
     fn downhill(&self, place: &ProblemPlace, direction: &[f64]) -> Result<Option<ProblemPlace>> {
         let slope = dot(direction, &place.gradient);
         let noise = 1e-13 * place.loss.abs().max(1.0);
@@ -524,7 +530,8 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         }
         let reach = self.reach;
         let targets = self.weighted_targets;
-        // What is left of the slope in the constant is as far from the best constant, to first order; twice covers the rest.
+        // What is left of the slope in the constant is as far from the best constant, to first
+        // order; twice covers the rest.
         let apart = 2.0 * (place.gradient[self.width].abs() + place.hidden) / targets;
         let gradient = norm(&place.gradient[..self.width]) + place.hidden + reach * targets * apart;
         let way = gradient / self.lambda;

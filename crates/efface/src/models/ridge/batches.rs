@@ -1,4 +1,5 @@
-//! A ridge model from batches of rows: their sums are added up in coordinates that the first batch chooses.
+//! A ridge model from batches of rows: their sums are added up in coordinates that the first batch
+//! chooses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What is known before sums are factored anew still holds after it, as much as rows that left allow.
+//! What is known before sums are factored anew still holds after it, as much as rows that left
+//! allow.
 
 use faer::Par;
 
@@ -14,8 +15,8 @@ pub(crate) struct BodyBefore<'a> {
 }
 
 impl BodyBefore<'_> {
-    /// How much larger A⁻¹ is after the request than before it, as a factor of at least 1. Columns that no row has any more
-    /// are 0 in both and have no part in it.
+    /// How much larger A⁻¹ is after the request than before it, as a factor of at least 1. Columns
+    /// that no row has any more are 0 in both and have no part in it.
     fn inverse_growth(&self, factor: &Cholesky, after: &DenseBody, par: Par) -> f64 {
         let width = factor.width();
         let apart = after.unsupported(None);
@@ -29,12 +30,13 @@ impl BodyBefore<'_> {
         }
     }
 
-    /// At least by how much the sums after the request are wrong, as a fraction and by entries beyond it. A fit may have measured a far smaller one than
-    /// the number of terms allows, and it holds as a fraction of the sums before: of those after, it is as much more as
-    /// A⁻¹ has grown.
+    /// At least by how much the sums after the request are wrong, as a fraction and by entries
+    /// beyond it. A fit may have measured a far smaller one than the number of terms allows, and it
+    /// holds as a fraction of the sums before: of those after, it is as much more as A⁻¹ has grown.
     fn sums_error(&self, growth: f64, after: &DenseBody) -> (f64, f64) {
         let before = &self.body.ledger.quality;
-        // A fraction measured while rows waited is one of A with them, which can be larger than A without.
+        // A fraction measured while rows waited is one of A with them, which can be larger than A
+        // without.
         let (known, entries) = match before.measured_after {
             0 => (before.sums_error, before.entry_error),
             _ => (before.wrong_sums() * self.body.ledger.joined_growth, 0.0),
@@ -49,7 +51,8 @@ impl BodyBefore<'_> {
         (carried, entries + charged * after.sums.a.nrows() as f64)
     }
 
-    /// Takes over what was known before into a body factored anew, and gives the point where its gradient is known.
+    /// Takes over what was known before into a body factored anew, and gives the point where its
+    /// gradient is known.
     pub(crate) fn carried_to(
         self,
         body: &mut DenseBody,

@@ -1,18 +1,20 @@
 //! How far the parameters can be from the minimum, θ* = A⁻¹b.
 //!
-//! Everything is measured in the energy norm ‖e‖_A = √(eᵀAe) of the error e = θ − θ*, which equals √(gᵀA⁻¹g) for the gradient
-//! g = Aθ − b, and is turned into a distance once, at the end: ‖Te‖ ≤ ‖TA⁻¹Tᵀ‖^½·‖e‖_A, T leading to the caller's
-//! coordinates. Dividing ‖g‖ by the least eigenvalue instead would charge every rounding error as if it lay in the worst
-//! direction, which correlated columns make millions of times too much. In the energy norm
+//! Everything is measured in the energy norm ‖e‖_A = √(eᵀAe) of the error e = θ − θ*, which equals
+//! √(gᵀA⁻¹g) for the gradient g = Aθ − b, and is turned into a distance once, at the end: ‖Te‖ ≤
+//! ‖TA⁻¹Tᵀ‖^½·‖e‖_A, T leading to the caller's coordinates. Dividing ‖g‖ by the least eigenvalue
+//! instead would charge every rounding error as if it lay in the worst direction, which correlated
+//! columns make millions of times too much. In the energy norm
 //!
 //! - a row x that leaves has norm √h ≤ 1, h being its leverage;
 //! - an error of at most η·s_j in each entry of g, s_j² = A_jj, has norm at most η·√d·‖SA⁻¹S‖^½;
-//! - what the sums lost by rounding, and what a solve misses, are fractions ρ of what they are applied to. The solve's
-//!   fraction is measured with random vectors, as is that of the sums where the known limit, from the number of terms
-//!   in each sum, says too little.
+//! - what the sums lost by rounding, and what a solve misses, are fractions ρ of what they are
+//!   applied to. The solve's fraction is measured with random vectors, as is that of the sums where
+//!   the known limit, from the number of terms in each sum, says too little.
 //!
-//! The gradient is known exactly at one point, the anchor; elsewhere it is g(θ₀) + A(θ − θ₀), so that the rounding of A counts
-//! only for the way from the anchor, which a forget makes short. `docs/theory.md` has the proofs.
+//! The gradient is known exactly at one point, the anchor; elsewhere it is g(θ₀) + A(θ − θ₀), so
+//! that the rounding of A counts only for the way from the anchor, which a forget makes short.
+//! `docs/theory.md` has the proofs.
 
 use std::sync::Arc;
 
@@ -36,7 +38,8 @@ const TRUSTED: f64 = 0.25;
 #[derive(Debug, Clone)]
 pub(crate) struct GradientAnchor {
     pub(crate) theta: Mat<f64>,
-    /// In two words: what rows that leave add to it is large, and has to cancel at the parameters without them.
+    /// In two words: what rows that leave add to it is large, and has to cancel at the parameters
+    /// without them.
     pub(crate) gradient: Mat<f64>,
     pub(crate) gradient_low: Mat<f64>,
     /// `gradient` is wrong by a vector of at most this energy norm,
@@ -52,12 +55,14 @@ pub(crate) struct CurvatureQuality {
     pub(crate) caller_norm: f64,
     /// ‖SA⁻¹S‖.
     pub(crate) spread_norm: f64,
-    /// The largest fraction by which the sums are wrong, ‖A^-½(A − Â)A^-½‖, but for what is known by entries:
+    /// The largest fraction by which the sums are wrong, ‖A^-½(A − Â)A^-½‖, but for what is known
+    /// by entries:
     pub(crate) sums_error: f64,
-    /// beyond that, an entry is wrong by at most this times the spreads of its columns, over the width. Rows that leave make a fraction larger
-    /// with every fold, and this not.
+    /// beyond that, an entry is wrong by at most this times the spreads of its columns, over the
+    /// width. Rows that leave make a fraction larger with every fold, and this not.
     pub(crate) entry_error: f64,
-    /// All of it as a fraction of the settled A, since the norms were measured with changes that wait.
+    /// All of it as a fraction of the settled A, since the norms were measured with changes that
+    /// wait.
     pub(crate) settled_error: f64,
     /// The largest fraction by which a solve misses, Â being taken for A.
     pub(crate) solver_error: f64,
@@ -74,7 +79,8 @@ pub(crate) struct CurvatureQuality {
 }
 
 impl CurvatureQuality {
-    /// What a file keeps of the norms; None while changes wait, because they are not of the settled sums then.
+    /// What a file keeps of the norms; None while changes wait, because they are not of the settled
+    /// sums then.
     pub(crate) fn norms(&self) -> Option<CurvatureNorms> {
         (self.measured_after == 0 && self.growth == 1.0).then_some(CurvatureNorms {
             caller: self.caller_norm,
@@ -93,7 +99,8 @@ impl CurvatureQuality {
         self.sums_error + scaled_error(self.entry_error, self.spread_norm)
     }
 
-    /// By how much the settled sums are wrong: as a fraction, A being that of the settled rows, and by entries beyond that.
+    /// By how much the settled sums are wrong: as a fraction, A being that of the settled rows, and
+    /// by entries beyond that.
     pub(super) fn settled_sums_error(&self) -> (f64, f64) {
         match self.measured_after {
             0 => (self.sums_error, self.entry_error),
@@ -115,7 +122,8 @@ impl CurvatureQuality {
         self.error() <= TRUSTED
     }
 
-    /// Whether the norms were carried so far beyond what was measured that measuring them again pays.
+    /// Whether the norms were carried so far beyond what was measured that measuring them again
+    /// pays.
     pub(super) fn is_loose(&self) -> bool {
         self.growth * self.carried_growth > MOST_GROWTH
     }
@@ -144,16 +152,18 @@ impl CurvatureQuality {
 pub(crate) struct DistanceLedger {
     pub(crate) anchor: Arc<GradientAnchor>,
     pub(crate) quality: CurvatureQuality,
-    /// At least the norm of the gradient over the current rows in A⁻¹, A being that of the settled ones; with the growth
-    /// since, this is ‖θ − θ*‖ in the energy norm.
+    /// At least the norm of the gradient over the current rows in A⁻¹, A being that of the settled
+    /// ones; with the growth since, this is ‖θ − θ*‖ in the energy norm.
     pub(crate) energy: f64,
-    /// At least the distance in the caller's coordinates, where something better than the energy tells.
+    /// At least the distance in the caller's coordinates, where something better than the energy
+    /// tells.
     pub(crate) measured: Option<f64>,
     pub(crate) source: BoundSource,
-    /// At least the distance from the parameters to those that the energy speaks of, in the caller's coordinates; 0 unless a
-    /// method was approximate.
+    /// At least the distance from the parameters to those that the energy speaks of, in the
+    /// caller's coordinates; 0 unless a method was approximate.
     pub(crate) distance: f64,
-    /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
+    /// False after an approximate method: then the parameters are not a minimum, and exact methods
+    /// start from the sums.
     pub(crate) at_optimum: bool,
     /// By how much A⁻¹, and by how much A, can have grown since rows were settled.
     pub(crate) waiting_growth: f64,
@@ -171,8 +181,9 @@ pub(crate) struct EnergyBound {
     pub(crate) source: BoundSource,
 }
 
-/// A distance as a fraction of the retrained parameters' norm, which may be smaller than `size`, that of the parameters at
-/// hand, by the distance itself. Never NaN: a distance that is none is infinite.
+/// A distance as a fraction of the retrained parameters' norm, which may be smaller than `size`,
+/// that of the parameters at hand, by the distance itself. Never NaN: a distance that is none is
+/// infinite.
 pub(crate) fn relative_to(distance: f64, size: f64) -> f64 {
     match distance {
         0.0 => 0.0,
@@ -206,7 +217,8 @@ impl Step {
     }
 }
 
-/// The gradient at some parameters as the sums and the anchor tell it, and the energy norm of what they may hide.
+/// The gradient at some parameters as the sums and the anchor tell it, and the energy norm of what
+/// they may hide.
 pub(crate) struct GradientSurvey {
     pub(crate) gradient: Mat<f64>,
     pub(crate) hidden: f64,
@@ -231,9 +243,10 @@ impl DistanceLedger {
         }
     }
 
-    /// Takes what all changes that wait do together for what those since the norms were measured do, where that says less. With A₀ settled,
-    /// A₁ where the norms were measured and A now, A⁻¹ is at most the growth since the settle times A₀⁻¹, and A₀⁻¹ at most
-    /// A₁⁻¹ times what rows that joined add to A₀.
+    /// Takes what all changes that wait do together for what those since the norms were measured
+    /// do, where that says less. With A₀ settled, A₁ where the norms were measured and A now, A⁻¹
+    /// is at most the growth since the settle times A₀⁻¹, and A₀⁻¹ at most A₁⁻¹ times what rows
+    /// that joined add to A₀.
     pub(super) fn limit_growth(&mut self) {
         let together = self.waiting_growth * self.joined_growth;
         self.quality.growth = match self.quality.measured_after {
@@ -247,7 +260,8 @@ impl DistanceLedger {
         self.distance_to_energy_minimum() + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
     }
 
-    /// The distance to the parameters that the energy speaks of: what was measured, or what the energy allows.
+    /// The distance to the parameters that the energy speaks of: what was measured, or what the
+    /// energy allows.
     pub(crate) fn distance_to_energy_minimum(&self) -> f64 {
         let carried =
             || self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
@@ -264,8 +278,8 @@ impl DistanceLedger {
         relative_to(self.absolute(basis, theta), basis.caller_norm(theta))
     }
 
-    /// Notes the energy of a known gradient, `solved` being A⁻¹ times it: as a vector it is known almost exactly, and only
-    /// what is hidden has to be charged in the worst direction.
+    /// Notes the energy of a known gradient, `solved` being A⁻¹ times it: as a vector it is known
+    /// almost exactly, and only what is hidden has to be charged in the worst direction.
     pub(crate) fn note(&mut self, survey: &GradientSurvey, solved: &Mat<f64>, basis: &Basis) {
         let along: f64 = (0..solved.ncols())
             .map(|j| crate::linalg::dot(survey.gradient.col_as_slice(j), solved.col_as_slice(j)))
@@ -288,7 +302,8 @@ impl DistanceLedger {
 }
 
 impl DenseBody {
-    /// Finds out what is known of the norms after a change, and measures them where what is known is too loose to be of use.
+    /// Finds out what is known of the norms after a change, and measures them where what is known
+    /// is too loose to be of use.
     pub(super) fn tighten(
         &self,
         ledger: &mut DistanceLedger,
@@ -302,7 +317,8 @@ impl DenseBody {
         }
     }
 
-    /// Counts that rows which wait point in different directions, which is far cheaper than measuring what they do to A⁻¹.
+    /// Counts that rows which wait point in different directions, which is far cheaper than
+    /// measuring what they do to A⁻¹.
     pub(super) fn count_directions(&self, ledger: &mut DistanceLedger, change: &RidgeChange) {
         let changes = self
             .pending
@@ -327,7 +343,8 @@ impl DenseBody {
         if quality.measured_after == 0 {
             quality.settled_error = quality.wrong_sums();
         }
-        // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
+        // The fractions have grown with the old norms; the new ones start from there, or from the
+        // count of terms.
         let grown = quality.solver_error * quality.growth;
         quality.solver_error = grown;
         if let Some(found) = self.solver_error_through(change, par) {
@@ -366,8 +383,9 @@ impl DenseBody {
         }
     }
 
-    /// An anchor near these parameters, nothing being left to wait: the old one was computed from rows that may be gone by
-    /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
+    /// An anchor near these parameters, nothing being left to wait: the old one was computed from
+    /// rows that may be gone by now. It has as many digits as a float, so that no file holds
+    /// parameters longer than it should.
     pub(crate) fn anchor_near(&self, theta: &Mat<f64>, par: Par) -> Arc<GradientAnchor> {
         let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| {
             f64::from(theta[(j, c)] as f32)
@@ -385,9 +403,10 @@ impl DenseBody {
 
     /// The anchor at these parameters.
     ///
-    /// What the sums may be wrong by on the way there is known in each entry, by the number of their terms, and as an energy. As an
-    /// energy it is often less, but grows with every fold by as much as rows that leave could make it grow at worst. So it is kept
-    /// by entries unless that says far more.
+    /// What the sums may be wrong by on the way there is known in each entry, by the number of
+    /// their terms, and as an energy. As an energy it is often less, but grows with every fold by
+    /// as much as rows that leave could make it grow at worst. So it is kept by entries unless that
+    /// says far more.
     pub(super) fn anchor_at(&self, theta: &Mat<f64>, par: Par) -> GradientAnchor {
         const FAR_MORE: f64 = 8.0;
         let SettledGradient { gradient, low, way } =
@@ -479,7 +498,8 @@ impl DenseBody {
         (gradient, low, hidden)
     }
 
-    /// What solving through the changes that wait and `more` adds to the error of a solve, as far as that was not measured.
+    /// What solving through the changes that wait and `more` adds to the error of a solve, as far
+    /// as that was not measured.
     pub(crate) fn waiting_error(
         &self,
         quality: &CurvatureQuality,
@@ -490,12 +510,14 @@ impl DenseBody {
             .skip(quality.solves_measured_after)
             .map(|change| change.solve_error(quality))
             .sum();
-        // What one change adds grows with those after it, like everything that a solve misses; rows that joined raise spreads.
+        // What one change adds grows with those after it, like everything that a solve misses; rows
+        // that joined raise spreads.
         let joined = self.ledger.joined_growth * more.map_or(1.0, |change| 1.0 + change.joined());
         scaled_error(added, quality.growth * joined)
     }
 
-    /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.
+    /// Whether the sums are too far gone, or were never good enough, for anything to be computed
+    /// from them.
     pub(crate) fn is_spoilt(&self, rows: &SignedRows) -> bool {
         let mut left: Vec<f64> = (0..self.sums.a.nrows())
             .map(|j| self.sums.a[(j, j)])
@@ -544,7 +566,8 @@ impl DenseBody {
     }
 }
 
-/// The gradient over the settled rows in two words, and what the sums may have cost it on the way from the anchor.
+/// The gradient over the settled rows in two words, and what the sums may have cost it on the way
+/// from the anchor.
 struct SettledGradient {
     gradient: Mat<f64>,
     low: Mat<f64>,
@@ -554,7 +577,8 @@ struct SettledGradient {
 /// What may be wrong with A times the way from the anchor.
 #[derive(Default)]
 struct WayError {
-    /// In each entry at most this times the spread of its column, by the number of terms in the sums,
+    /// In each entry at most this times the spread of its column, by the number of terms in the
+    /// sums,
     by_count: f64,
     /// or at most this as an energy by the settled A, by what was measured of the sums,
     measured: f64,
@@ -567,7 +591,8 @@ pub(super) fn scaled_error(error: f64, factor: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error * factor }
 }
 
-/// The energy norm of an error of one unit of every entry of `theta`, ‖e_j‖_A being at most s_j: √Σ_c (Σ_j s_j|θ_jc|)².
+/// The energy norm of an error of one unit of every entry of `theta`, ‖e_j‖_A being at most s_j:
+/// √Σ_c (Σ_j s_j|θ_jc|)².
 pub(crate) fn weighted_sum(theta: &Mat<f64>, spread: &[f64]) -> f64 {
     let column = |output: usize| -> f64 {
         theta

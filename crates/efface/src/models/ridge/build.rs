@@ -1,10 +1,11 @@
-//! From sums to a model: factor, solve, and find out how good the result is; from the rows themselves where the sums cannot
-//! tell enough.
+//! From sums to a model: factor, solve, and find out how good the result is; from the rows
+//! themselves where the sums cannot tell enough.
 //!
-//! The sums are believed as long as the bound that follows from them is within the tolerance. Beyond it, the gradient is
-//! taken over the rows in twice the precision and the parameters are refined with it, which brings every digit back that
-//! correlated columns cost. Where not even the factor can be trusted (a row of 1e9 among rows of 1, a column that is a
-//! multiple of another), conjugate gradients over the rows take its place, and the penalty bounds what they leave.
+//! The sums are believed as long as the bound that follows from them is within the tolerance.
+//! Beyond it, the gradient is taken over the rows in twice the precision and the parameters are
+//! refined with it, which brings every digit back that correlated columns cost. Where not even the
+//! factor can be trusted (a row of 1e9 among rows of 1, a column that is a multiple of another),
+//! conjugate gradients over the rows take its place, and the penalty bounds what they leave.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -37,7 +38,8 @@ const MOST_PASSES: usize = 6;
 /// The share of the tolerance that a fit may use up.
 const ROOM: f64 = 1.0 / 64.0;
 
-/// The share of the tolerance that a request which factors anew may use up before it reads the rows.
+/// The share of the tolerance that a request which factors anew may use up before it reads the
+/// rows.
 const ROOM_OF_REQUEST: f64 = 1.0 / 8.0;
 
 /// A recipe and the coordinates that it is carried out in.
@@ -50,7 +52,8 @@ pub(crate) struct RidgeFrame {
     pub(crate) engine: Option<Arc<dyn GramEngine>>,
 }
 
-/// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
+/// Rows that may have to be read, once it is known that they are needed; None where they are not at
+/// hand.
 pub(crate) type RowsIfNeeded<'a> = dyn Fn() -> Result<Option<Cow<'a, Rows>>> + 'a;
 
 /// A body with its parameters.
@@ -71,8 +74,8 @@ impl RidgeFrame {
         }
     }
 
-    /// The body for these sums and its parameters. A request says in `before` what they came from; a fit has nothing to
-    /// say, and b stands for the gradient.
+    /// The body for these sums and its parameters. A request says in `before` what they came from;
+    /// a fit has nothing to say, and b stands for the gradient.
     pub(crate) fn build(
         &self,
         form: Form,
@@ -102,12 +105,13 @@ impl RidgeFrame {
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
         body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
-        // Well below the tolerance, so that requests to come have room. A request that factors anew leaves less: it would pay
-        // for theirs with a pass over the rows.
+        // Well below the tolerance, so that requests to come have room. A request that factors anew
+        // leaves less: it would pay for theirs with a pass over the rows.
         let enough = self.settings.tolerance * ROOM;
         let room = if is_fit { ROOM } else { ROOM_OF_REQUEST };
         let has_room = body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance * room;
-        // A request that factors anew does not read rows for the sake of requests to come: only a fit does.
+        // A request that factors anew does not read rows for the sake of requests to come: only a
+        // fit does.
         if has_room && (!is_fit || body.large_request_charge(&self.basis, &theta) <= enough) {
             return Ok(BuiltBody {
                 body,
@@ -139,7 +143,8 @@ impl RidgeFrame {
         })
     }
 
-    /// The body of a stored model: its parameters stay as they are, and what is known of them is found out again.
+    /// The body of a stored model: its parameters stay as they are, and what is known of them is
+    /// found out again.
     pub(crate) fn restore(
         &self,
         form: Form,
@@ -187,8 +192,9 @@ impl RidgeFrame {
         Ok(body)
     }
 
-    /// A stored body whose parameters are those without these rows. They wait, as they did before the model was stored, so
-    /// that as much is known of the parameters as then; where the closed form does not reach, they are taken out of the sums.
+    /// A stored body whose parameters are those without these rows. They wait, as they did before
+    /// the model was stored, so that as much is known of the parameters as then; where the closed
+    /// form does not reach, they are taken out of the sums.
     fn waiting_for(
         &self,
         mut body: DenseBody,
@@ -247,8 +253,8 @@ impl RidgeFrame {
         )
     }
 
-    /// Sums with their solver, and how good both are. Those of a fit are compared with the rows beside the rest where that is certain
-    /// to be asked for.
+    /// Sums with their solver, and how good both are. Those of a fit are compared with the rows
+    /// beside the rest where that is certain to be asked for.
     fn factored(
         &self,
         form: Form,
@@ -262,8 +268,9 @@ impl RidgeFrame {
         self.solved_by(form, sums, factor, probes, None, rows, is_fit)
     }
 
-    /// The same for stored sums. A stored factor is taken where random vectors find that it is the factor of these sums:
-    /// updates for many requests may have worn it out, and then there is a new one.
+    /// The same for stored sums. A stored factor is taken where random vectors find that it is the
+    /// factor of these sums: updates for many requests may have worn it out, and then there is a
+    /// new one.
     fn factored_again(
         &self,
         form: Form,
@@ -331,7 +338,8 @@ impl RidgeFrame {
                 }
             })
         };
-        // Norms keep two threads busy; others find out beside them what solves miss, and how wrong the sums are.
+        // Norms keep two threads busy; others find out beside them what solves miss, and how wrong
+        // the sums are.
         let (solver_error, norms, probed) = if par.degree() > 2 {
             std::thread::scope(|scope| {
                 let beside = scope.spawn(find_norms);
@@ -357,8 +365,9 @@ impl RidgeFrame {
         })
     }
 
-    /// What a pass over the rows finds of the sums, where a fit is certain to ask for it: where the charge for large requests is too
-    /// much even with the least that the norms of A⁻¹ can be. ‖SA⁻¹S‖ is at least 1, and ‖TA⁻¹Tᵀ‖ at least t_j²/A_jj for every j.
+    /// What a pass over the rows finds of the sums, where a fit is certain to ask for it: where the
+    /// charge for large requests is too much even with the least that the norms of A⁻¹ can be.
+    /// ‖SA⁻¹S‖ is at least 1, and ‖TA⁻¹Tᵀ‖ at least t_j²/A_jj for every j.
     fn probed_beside(
         &self,
         body: &DenseBody,
@@ -470,7 +479,8 @@ impl DenseBody {
 
     /// The same, were curvature known so well.
     fn charge_with(&self, quality: &CurvatureQuality, basis: &Basis, theta: &Mat<f64>) -> f64 {
-        // A column that every row has, such as the intercept's, counts the rows. Fewer make the charge larger.
+        // A column that every row has, such as the intercept's, counts the rows. Fewer make the
+        // charge larger.
         let rows = self.sums.support.iter().copied().max().unwrap_or(0).max(1) as f64;
         let leverage = (theta.nrows() as f64 / rows).min(1.0);
         let residual = self.sums.target_spread / rows.sqrt();
@@ -479,8 +489,9 @@ impl DenseBody {
         charge / basis.caller_norm(theta).max(f64::MIN_POSITIVE)
     }
 
-    /// What a large request is charged: one of an eighth as many rows as there are columns. The charge grows with the rows,
-    /// because what is wrong with a sum is assumed to be against all of them at once.
+    /// What a large request is charged: one of an eighth as many rows as there are columns. The
+    /// charge grows with the rows, because what is wrong with a sum is assumed to be against all of
+    /// them at once.
     fn large_request_charge(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
         self.request_charge(basis, theta) * large(theta)
     }
@@ -545,9 +556,10 @@ impl StoredQuality<'_> {
             if self.body.ledger.relative(&self.frame.basis, theta) > enough {
                 self.refine_by_rows(theta)?;
             }
-            // Requests to come are charged with the error of the sums, at first by the number of their terms. Where that is too
-            // much, a pass finds out how good the sums really are; it costs a small part of a fit. Where they are not good
-            // enough, they get second words, which costs several fits.
+            // Requests to come are charged with the error of the sums, at first by the number of
+            // their terms. Where that is too much, a pass finds out how good the sums really are;
+            // it costs a small part of a fit. Where they are not good enough, they get second
+            // words, which costs several fits.
             let basis = &self.frame.basis;
             if !probed && self.body.large_request_charge(basis, theta) > enough {
                 self.probe_sums(kept_factor, probes)?;
@@ -643,7 +655,8 @@ impl StoredQuality<'_> {
         Ok(())
     }
 
-    /// Conjugate gradients over the rows, guided by the factor, with the penalty as the only thing that bounds the result.
+    /// Conjugate gradients over the rows, guided by the factor, with the penalty as the only thing
+    /// that bounds the result.
     fn rescue(&mut self, theta: &mut Mat<f64>) -> Result<()> {
         let basis = &self.frame.basis;
         let lambda = self.frame.settings.lambda;
@@ -727,7 +740,8 @@ impl StoredQuality<'_> {
             if let Some(error) = failed {
                 return Err(error);
             }
-            // Conjugate gradients that did not converge still give a step; the bound tells how good it was.
+            // Conjugate gradients that did not converge still give a step; the bound tells how good
+            // it was.
             match done {
                 Ok(_) | Err(Error::NotConverged { .. }) => {}
                 Err(error) => return Err(error),

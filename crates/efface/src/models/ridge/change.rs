@@ -1,7 +1,7 @@
 //! The one formula behind forget, learn and amend.
 //!
-//! For signed, weight-scaled rows X̂ (sign +1 joins, −1 leaves), A′ = A + X̂ᵀSX̂ and b′ = b + X̂ᵀSŶ. With Ẑ = X̂A⁻¹ and
-//! residuals r̂ = Ŷ − X̂θ:
+//! For signed, weight-scaled rows X̂ (sign +1 joins, −1 leaves), A′ = A + X̂ᵀSX̂ and b′ = b +
+//! X̂ᵀSŶ. With Ẑ = X̂A⁻¹ and residuals r̂ = Ŷ − X̂θ:
 //!
 //! ```text
 //! E   = (S + X̂Ẑᵀ)⁻¹ r̂           k×c, one small solve      (forget only: −(I − H_D)⁻¹ r_D)
@@ -9,7 +9,8 @@
 //! A′⁻¹ = A⁻¹ − Ẑᵀ (S + X̂Ẑᵀ)⁻¹ Ẑ
 //! ```
 //!
-//! How exact it came out is known without another solve, in O(kd): see [`RidgeChange::energy_added`].
+//! How exact it came out is known without another solve, in O(kd): see
+//! [`RidgeChange::energy_added`].
 
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
@@ -65,8 +66,9 @@ impl ChangeCore {
         Self::of(hat_block(xt, None, zt, par), signs, par)
     }
 
-    /// The core of these rows, the last of which are new: `lines` are those of X̂Ẑᵀ that belong to them, and what the others are to
-    /// each other is taken from the core before. None as for [`new`](Self::new).
+    /// The core of these rows, the last of which are new: `lines` are those of X̂Ẑᵀ that belong to
+    /// them, and what the others are to each other is taken from the core before. None as for
+    /// [`new`](Self::new).
     pub(crate) fn extended(
         before: Option<&Self>,
         lines: &Mat<f64>,
@@ -105,7 +107,8 @@ impl ChangeCore {
         let leave = signs.iter().all(|s| *s < 0.0);
         let (inverse, norm) = if let [sign] = signs {
             let number = middle[(0, 0)];
-            // A leverage of 1 or more is rounding where a penalty exists and singular where none does.
+            // A leverage of 1 or more is rounding where a penalty exists and singular where none
+            // does.
             if number * sign <= 0.0 {
                 return None;
             }
@@ -118,7 +121,8 @@ impl ChangeCore {
                 middle.clone()
             };
             let factor = Cholesky::factor(&positive, |_| false, par).ok()?;
-            // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖), which says little where the column sums are large.
+            // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖), which says little where the
+            // column sums are large.
             let norm = if !leave {
                 1.0
             } else if hat < SMALL_HAT {
@@ -170,8 +174,8 @@ impl ChangeCore {
         norm(&left)
     }
 
-    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor, with rows of both signs: by ‖ẐᵀMẐ‖ ≤ ‖M‖·Σ zᵀz and
-    /// zᵀz = xᵀA⁻²x ≤ ‖A⁻¹‖·h.
+    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor, with rows of both signs: by ‖ẐᵀMẐ‖ ≤
+    /// ‖M‖·Σ zᵀz and zᵀz = xᵀA⁻²x ≤ ‖A⁻¹‖·h.
     pub(crate) fn growth(&self) -> f64 {
         1.0 + self.norm * self.trace
     }
@@ -200,7 +204,8 @@ impl ChangeCore {
     }
 }
 
-/// The lower triangle of X̂Ẑᵀ, which is symmetric. O(k²d), or O(kd + k²s) for rows of s non-zeros whose places are known.
+/// The lower triangle of X̂Ẑᵀ, which is symmetric. O(k²d), or O(kd + k²s) for rows of s non-zeros
+/// whose places are known.
 fn hat_block(xt: &Mat<f64>, places: Option<&[ColumnPlaces]>, zt: &Mat<f64>, par: Par) -> Mat<f64> {
     let k = xt.ncols();
     let mut hat = Mat::zeros(k, k);
@@ -264,7 +269,8 @@ pub(crate) struct RidgeChange {
     /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
     residual_lost: f64,
-    /// √Σ_k(Σ_j s_j|ẑ_kj|)²: the most that the rows of Ẑ can make of vectors of energy norm 1, entry by entry.
+    /// √Σ_k(Σ_j s_j|ẑ_kj|)²: the most that the rows of Ẑ can make of vectors of energy norm 1,
+    /// entry by entry.
     reach: f64,
     pub(super) met: MetChanges,
 }
@@ -319,10 +325,12 @@ impl RidgeChange {
         moved
     }
 
-    /// An upper bound on the energy norm of the error that the step adds, A being that before the change; see `bound.rs`.
+    /// An upper bound on the energy norm of the error that the step adds, A being that before the
+    /// change; see `bound.rs`.
     ///
-    /// The gradient after it is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀt with t = S(SE + HE − r̂): the first term is the error before, the second a
-    /// fraction of X̂ᵀE, the third what the small solve and the residuals miss, and storing θ′ rounds its entries.
+    /// The gradient after it is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀt with t = S(SE + HE − r̂): the first term is
+    /// the error before, the second a fraction of X̂ᵀE, the third what the small solve and the
+    /// residuals miss, and storing θ′ rounds its entries.
     pub(crate) fn energy_added(
         &self,
         coefficients: &Mat<f64>,
@@ -348,9 +356,10 @@ impl RidgeChange {
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 
-    /// What the inner products of Ẑ with a vector of energy norm 1 can lose by rounding, at most `entries` entries of one of them
-    /// being other than 0: a product with 0 is 0, and adding it is exact, so that the other entries cost nothing. An entry of such a
-    /// vector is at most s_j, so that Σ|zⱼvⱼ| ≤ Σ sⱼ|zⱼ|.
+    /// What the inner products of Ẑ with a vector of energy norm 1 can lose by rounding, at most
+    /// `entries` entries of one of them being other than 0: a product with 0 is 0, and adding it is
+    /// exact, so that the other entries cost nothing. An entry of such a vector is at most s_j, so
+    /// that Σ|zⱼvⱼ| ≤ Σ sⱼ|zⱼ|.
     fn inner_products(&self, entries: usize) -> f64 {
         let entries = entries as f64;
         // Those of few rows are made in sixteen lanes, others by a matrix product in any order.
@@ -375,9 +384,10 @@ impl RidgeChange {
             .unwrap_or(width)
     }
 
-    /// The fraction of its result that solving through this change adds to what a solve misses. Beside the corrections, which are
-    /// exact where the solve before was, there are: the inner products Ẑ·rhs and H, known to their rounding, which (S + H)⁻¹
-    /// amplifies; the small solve; and storing the sum of what was solved and its corrections.
+    /// The fraction of its result that solving through this change adds to what a solve misses.
+    /// Beside the corrections, which are exact where the solve before was, there are: the inner
+    /// products Ẑ·rhs and H, known to their rounding, which (S + H)⁻¹ amplifies; the small solve;
+    /// and storing the sum of what was solved and its corrections.
     pub(crate) fn solve_error(&self, quality: &CurvatureQuality) -> f64 {
         let width = self.zt.nrows();
         let rows = self.rows.signs.len() as f64;
@@ -404,8 +414,9 @@ impl RidgeChange {
         }
     }
 
-    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
-    /// the non-zero eigenvalues of H, so A − X̂ᵀX̂ ≥ (1 − ‖H‖)A, and 1/(1 − ‖H‖) is the norm of (I − H)⁻¹.
+    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow.
+    /// A^{-½}X̂ᵀX̂A^{-½} has the non-zero eigenvalues of H, so A − X̂ᵀX̂ ≥ (1 − ‖H‖)A, and 1/(1 −
+    /// ‖H‖) is the norm of (I − H)⁻¹.
     pub(crate) fn inverse_norm_growth(&self) -> f64 {
         let leave = self.rows.signs.iter().filter(|sign| **sign < 0.0).count();
         match leave {
@@ -415,7 +426,8 @@ impl RidgeChange {
         }
     }
 
-    /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it. Returns Ẑ·rhs and M times it.
+    /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it. Returns
+    /// Ẑ·rhs and M times it.
     pub(crate) fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>, par: Par) -> [Mat<f64>; 2] {
         let mut along = Mat::zeros(self.zt.ncols(), rhs.ncols());
         if self.zt.ncols() * rhs.ncols() <= 4 {

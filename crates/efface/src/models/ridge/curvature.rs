@@ -6,8 +6,9 @@
 //! | inverse | A⁻¹, d² | O(k·nnz·d) | A⁻¹ − Z_Dᵀ M Z_D, O(kd²) |
 //! | rows | factor and Z = XA⁻¹, d² + n·d | read, O(kd) | Z − (Z X_Dᵀ) S (X_D A′⁻¹), O(nkd) |
 //!
-//! Between two such updates, changed rows wait as low-rank blocks (`change.rs`) that each solve takes into account at
-//! O(kd) a waiting row, so a request never waits for the curvature to be brought up to date; `fold.rs` does that beside requests.
+//! Between two such updates, changed rows wait as low-rank blocks (`change.rs`) that each solve
+//! takes into account at O(kd) a waiting row, so a request never waits for the curvature to be
+//! brought up to date; `fold.rs` does that beside requests.
 
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ impl CurvatureSolver {
         }
     }
 
-    /// Z for rows given by content and, where they are those the solver was built from, by id; `scaled[k]` is the root
-    /// of the weight of row k.
+    /// Z for rows given by content and, where they are those the solver was built from, by id;
+    /// `scaled[k]` is the root of the weight of row k.
     pub(crate) fn rows(
         &self,
         ids: Option<&Vec<RowId>>,
@@ -109,8 +110,9 @@ impl CurvatureSolver {
         }
     }
 
-    /// Makes this the solver of `after`, which is A plus the change; nothing of it is lost if that fails. `fresh` asks for a
-    /// new factorisation instead of an update. Returns whether it had to factor anew; not when that was merely cheaper.
+    /// Makes this the solver of `after`, which is A plus the change; nothing of it is lost if that
+    /// fails. `fresh` asks for a new factorisation instead of an update. Returns whether it had to
+    /// factor anew; not when that was merely cheaper.
     pub(crate) fn follow(
         this: &mut Arc<Self>,
         after: &RidgeSums,
@@ -158,7 +160,8 @@ impl CurvatureSolver {
             }
             Self::Rows { factor, .. } => {
                 let (updated, anew) = follow_factor(factor)?;
-                // The kept rows are the largest part, and change in place where nobody else holds them.
+                // The kept rows are the largest part, and change in place where nobody else holds
+                // them.
                 if let Self::Rows { factor, kept } = Arc::make_mut(this) {
                     kept.follow(change, &updated, moved, par);
                     *factor = updated;
@@ -168,7 +171,8 @@ impl CurvatureSolver {
         }
     }
 
-    /// The factor after the change, where nothing else is kept and updating it costs less than factoring anew. None where it fails.
+    /// The factor after the change, where nothing else is kept and updating it costs less than
+    /// factoring anew. None where it fails.
     pub(crate) fn updated(&self, change: &SignedRows) -> Option<Cholesky> {
         match self {
             Self::Factor(factor) if change.signs.len() * 4 <= factor.width() => {
@@ -178,8 +182,8 @@ impl CurvatureSolver {
         }
     }
 
-    /// Makes the factor know what the sums do: that these columns have no row any more. An update leaves rounding noise there,
-    /// which tells which columns the rows that left had.
+    /// Makes the factor know what the sums do: that these columns have no row any more. An update
+    /// leaves rounding noise there, which tells which columns the rows that left had.
     pub(crate) fn set_apart(this: &mut Arc<Self>, columns: &[usize], sums: &RidgeSums) {
         if columns.is_empty() {
             return;
@@ -221,8 +225,9 @@ impl CurvatureSolver {
     }
 }
 
-/// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the diagonal: what that costs is
-/// measured with everything else that the solver misses. The factor comes to lie in `room`, where there is one.
+/// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the
+/// diagonal: what that costs is measured with everything else that the solver misses. The factor
+/// comes to lie in `room`, where there is one.
 pub(crate) fn factor_of(
     sums: &RidgeSums,
     penalty: &RidgePenalty,
@@ -251,7 +256,8 @@ pub(crate) fn factor_of(
     while added < 1e-3 {
         let mut raised = sums.a.clone();
         for j in 0..width {
-            // A column that is zero and whose penalty is below all numbers stands alone; any positive number will do.
+            // A column that is zero and whose penalty is below all numbers stands alone; any
+            // positive number will do.
             let diagonal = raised[(j, j)] * (1.0 + added);
             raised[(j, j)] = if diagonal > 0.0 { diagonal } else { 1.0 };
         }
@@ -364,7 +370,8 @@ impl KeptRows {
         Some(zt)
     }
 
-    /// Brings every row's vector to the new A: Z − (Z X̂ᵀ) S (X̂ A′⁻¹), and drops or adds the rows that left or joined.
+    /// Brings every row's vector to the new A: Z − (Z X̂ᵀ) S (X̂ A′⁻¹), and drops or adds the rows
+    /// that left or joined.
     fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &MovedSolutions, par: Par) {
         let k = change.signs.len();
         // X̂A′⁻¹ with the new factor.
@@ -428,7 +435,8 @@ impl KeptRows {
     }
 }
 
-/// Which rows a change takes out for good and which it brings in: (id, its place in the change, root of its weight).
+/// Which rows a change takes out for good and which it brings in: (id, its place in the change,
+/// root of its weight).
 #[derive(Debug, Default)]
 pub(crate) struct MovedSolutions {
     pub(crate) left: Vec<RowId>,

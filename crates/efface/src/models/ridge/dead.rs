@@ -1,5 +1,6 @@
-//! Columns that no retained row has, after an approximate method. `exact` and its like set their weights to 0 by themselves;
-//! the influence function and projected steps leave what their formulas give, and clearing that is a step of its own.
+//! Columns that no retained row has, after an approximate method. `exact` and its like set their
+//! weights to 0 by themselves; the influence function and projected steps leave what their formulas
+//! give, and clearing that is a step of its own.
 
 use faer::Mat;
 
@@ -8,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::evidence::{ClearedColumns, Outcome};
 
 impl Outcome<RidgeModel> {
-    /// Sets the weights of columns that no retained row has to 0, where retraining would put them, and says in the
-    /// evidence how many were not 0 and how large they were.
+    /// Sets the weights of columns that no retained row has to 0, where retraining would put them,
+    /// and says in the evidence how many were not 0 and how large they were.
     pub fn clear_dead_columns(&mut self) -> Result<()> {
         let model = &mut self.model;
         let RidgeBody::Dense(body) = &model.body else {
@@ -28,8 +29,8 @@ impl Outcome<RidgeModel> {
             return Ok(());
         };
         clear(&mut model.theta, &columns);
-        // The closed form has 0 there too, so that clearing leads nearer to it; where columns were shifted, an intercept of
-        // the caller's moves as well.
+        // The closed form has 0 there too, so that clearing leads nearer to it; where columns were
+        // shifted, an intercept of the caller's moves as well.
         if !model.basis.is_unshifted() {
             body.ledger.distance += found.norm;
         }
@@ -39,7 +40,8 @@ impl Outcome<RidgeModel> {
     }
 }
 
-/// The columns among these whose weights are not all 0, and the norm of those weights; None where there are none.
+/// The columns among these whose weights are not all 0, and the norm of those weights; None where
+/// there are none.
 pub(super) fn weights_in(
     model: &RidgeModel,
     theta: &Mat<f64>,

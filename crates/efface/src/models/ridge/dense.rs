@@ -1,8 +1,10 @@
-//! A ridge model that keeps d×d curvature: exact changes, the bound on their error, and what happens when it is too large.
+//! A ridge model that keeps d×d curvature: exact changes, the bound on their error, and what
+//! happens when it is too large.
 //!
-//! A change is the closed form on kept curvature, and its bound is carried. Where that passes the tolerance the bound is
-//! measured and the parameters are refined, both from the sums; then the sums are factored anew and the rows are read; and
-//! where the sums themselves are spoilt, the retained rows are fitted from scratch, in coordinates of their own.
+//! A change is the closed form on kept curvature, and its bound is carried. Where that passes the
+//! tolerance the bound is measured and the parameters are refined, both from the sums; then the
+//! sums are factored anew and the rows are read; and where the sums themselves are spoilt, the
+//! retained rows are fitted from scratch, in coordinates of their own.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +29,8 @@ use crate::rows::{RowId, RowStore, Rows};
 
 /// Above this condition of I − H_D, digits are lost and refinement brings them back.
 const REFINE_ABOVE: f64 = 1e4;
-/// Above this condition, the closed form is not tried: a leverage of 1 must be found by a factorisation.
+/// Above this condition, the closed form is not tried: a leverage of 1 must be found by a
+/// factorisation.
 pub(super) const HOPELESS: f64 = 1e10;
 const MOST_REFINEMENTS: usize = 3;
 
@@ -175,14 +178,16 @@ impl DenseBody {
             .unsupported(self.pending.iter().map(|change| &change.rows).chain(more))
     }
 
-    /// The rows with everything a method may ask about them; Err when some leverage is too near 1 for the closed form.
+    /// The rows with everything a method may ask about them; Err when some leverage is too near 1
+    /// for the closed form.
     pub(crate) fn change(
         &self,
         gathered: GatheredRows,
         theta: &Mat<f64>,
         par: faer::Par,
     ) -> std::result::Result<RidgeChange, Box<GatheredRows>> {
-        // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
+        // A row that joins, or that joined or was corrected since the last settle, is not the one
+        // the solver may keep.
         let joined = |id: &RowId| {
             self.pending.iter().any(|change| {
                 change
@@ -199,8 +204,8 @@ impl DenseBody {
         RidgeChange::new(gathered, zt, theta, &self.sums.spread, &waiting, par)
     }
 
-    /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow far less than the
-    /// product of what each does: rows point in different directions.
+    /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow
+    /// far less than the product of what each does: rows point in different directions.
     fn joint_growth(&self, change: &RidgeChange) -> f64 {
         let product = self.ledger.waiting_growth * change.inverse_norm_growth();
         if self.pending.is_empty() {
@@ -379,7 +384,8 @@ impl DenseBody {
         }
     }
 
-    /// Makes the model from sums with the change in them, factored anew, and from the rows where the sums are not enough.
+    /// Makes the model from sums with the change in them, factored anew, and from the rows where
+    /// the sums are not enough.
     fn rebuilt(
         &self,
         model: &RidgeModel,
@@ -433,8 +439,8 @@ impl DenseBody {
         Ok((next, step))
     }
 
-    /// The model with `theta` as its parameters after `change`, whatever method they come from. The bound is their
-    /// distance to the closed form, which is at hand, plus the closed form's own.
+    /// The model with `theta` as its parameters after `change`, whatever method they come from. The
+    /// bound is their distance to the closed form, which is at hand, plus the closed form's own.
     pub(crate) fn approximately(
         &self,
         model: &RidgeModel,
@@ -457,7 +463,8 @@ impl DenseBody {
             let solved = self.solve(&survey.gradient, Some(&change), par);
             ledger.note(&survey, &solved, &model.basis);
         }
-        // What is known of the closed form becomes a plain distance, to which that of the parameters is added.
+        // What is known of the closed form becomes a plain distance, to which that of the
+        // parameters is added.
         ledger.distance = model.basis.caller_norm(&(&theta - &exact)) * (1.0 + 1e-9);
         ledger.at_optimum = false;
         let step = Step {
@@ -532,7 +539,8 @@ impl DenseBody {
         (sums, anchor)
     }
 
-    /// The factor of the Hessian without these rows: the old one downdated where there is one and it can be.
+    /// The factor of the Hessian without these rows: the old one downdated where there is one and
+    /// it can be.
     pub(crate) fn factor_after(
         &self,
         model: &RidgeModel,

@@ -1,8 +1,9 @@
-//! The sums of all rows where another device multiplies them: rows are written into its buffer, targets behind features, so that
-//! one product of a block with itself holds the block's parts of A and b.
+//! The sums of all rows where another device multiplies them: rows are written into its buffer,
+//! targets behind features, so that one product of a block with itself holds the block's parts of A
+//! and b.
 //!
-//! The device rounds as the processor does, once a term, in whatever order: its sums are charged by the number of their terms, as
-//! all others are.
+//! The device rounds as the processor does, once a term, in whatever order: its sums are charged by
+//! the number of their terms, as all others are.
 
 use faer::Par;
 
@@ -14,8 +15,9 @@ use crate::gram::{GramSum, SummedGram};
 use crate::rows::{RowStore, RowView, Rows};
 
 impl RidgeSums {
-    /// The sums without a penalty, if the rows have somebody who multiplies them; and how many terms an entry has, and Σwy².
-    /// Sparse rows are added by their pairs of non-zeros, which is less work than any product.
+    /// The sums without a penalty, if the rows have somebody who multiplies them; and how many
+    /// terms an entry has, and Σwy². Sparse rows are added by their pairs of non-zeros, which is
+    /// less work than any product.
     pub(super) fn by_device(
         rows: &Rows,
         basis: &Basis,
@@ -69,7 +71,8 @@ struct DeviceSweep<'a> {
 }
 
 impl DeviceSweep<'_> {
-    /// Writes rows and their targets into the buffer, each thread a part of them, and has them multiplied.
+    /// Writes rows and their targets into the buffer, each thread a part of them, and has them
+    /// multiplied.
     fn add(&mut self, rows: &[RowView<'_>]) -> Result<()> {
         let basis = self.basis;
         let width = basis.width();

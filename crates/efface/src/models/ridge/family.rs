@@ -121,7 +121,8 @@ impl FamilyRecipe for Ridge {
 
     fn read_model(&self, state: ModelState, beside: RowsBeside<'_>) -> Result<Model> {
         let mut state = RidgeState::from_model_state(state)?;
-        // A state holds sums, whatever the form, so that the recipe decides which form the model has, if it does decide.
+        // A state holds sums, whatever the form, so that the recipe decides which form the model
+        // has, if it does decide.
         let form = if self.form == Form::Auto {
             state.settings.form
         } else {
@@ -157,7 +158,8 @@ impl FamilyRecipe for Ridge {
         Ok(Arc::new(*self))
     }
 
-    /// The inverse would be made anew in twice the time of a factor, and the rows of XA⁻¹ in O(nd²), only to be thrown away.
+    /// The inverse would be made anew in twice the time of a factor, and the rows of XA⁻¹ in
+    /// O(nd²), only to be thrown away.
     fn for_single_change(&self) -> Recipe {
         let form = match self.form {
             Form::Inverse | Form::Rows => Form::Factor,

@@ -1,16 +1,20 @@
 //! Folding the changes that wait a little with every request, so that none waits for all of it.
 //!
-//! When enough rows wait, a second set of sums and a second factor are begun beside those that requests use: they have the waiting
-//! changes in them and grow some columns with every request. Requests go on with the old ones and with all that waits, so
-//! that nothing depends on how far the new ones have got, and a fold that fails leaves everything as it was. Once they are
-//! complete, and it is known how well they solve, they take the place of the old ones; changes that came meanwhile wait for
-//! the next fold. As changes are relative to the curvature before them, not to the settled one, they stay as they are.
+//! When enough rows wait, a second set of sums and a second factor are begun beside those that
+//! requests use: they have the waiting changes in them and grow some columns with every request.
+//! Requests go on with the old ones and with all that waits, so that nothing depends on how far the
+//! new ones have got, and a fold that fails leaves everything as it was. Once they are complete,
+//! and it is known how well they solve, they take the place of the old ones; changes that came
+//! meanwhile wait for the next fold. As changes are relative to the curvature before them, not to
+//! the settled one, they stay as they are.
 //!
-//! Vectors that are kept for all rows (`Form::Rows`) are dropped then: bringing them up to date takes 4nd products a row that left,
-//! more than solving for it when it is asked for. A settle in one piece keeps them.
+//! Vectors that are kept for all rows (`Form::Rows`) are dropped then: bringing them up to date
+//! takes 4nd products a row that left, more than solving for it when it is asked for. A settle in
+//! one piece keeps them.
 //!
-//! The factor is made anew rather than updated: in columns, that is matrix products alone, at d/3k products an entry for k rows, and
-//! nothing is left of the rounding of older updates. While a fold is under way there are two more d×d matrices.
+//! The factor is made anew rather than updated: in columns, that is matrix products alone, at d/3k
+//! products an entry for k rows, and nothing is left of the rounding of older updates. While a fold
+//! is under way there are two more d×d matrices.
 
 use std::sync::Arc;
 
@@ -30,16 +34,19 @@ use crate::evidence::BoundSource;
 use crate::linalg::{Cholesky, GrowingCholesky, par};
 use crate::traits::Settled;
 
-/// Columns that are made together: with fewer, reading those before them takes longer than multiplying.
+/// Columns that are made together: with fewer, reading those before them takes longer than
+/// multiplying.
 const COLUMNS: usize = 64;
 
 /// A fold is over when this share of the rows for the next one waits.
 const DONE_AT: f64 = 0.75;
 
-/// A request that has measured its bound leaves its share of a fold to the next, unless so much of all waits.
+/// A request that has measured its bound leaves its share of a fold to the next, unless so much of
+/// all waits.
 const LATE: f64 = 1.0 / 16.0;
 
-/// What an entry of a d×d matrix costs in a product in two words and in a solve, beside one of a matrix product.
+/// What an entry of a d×d matrix costs in a product in two words and in a solve, beside one of a
+/// matrix product.
 const LONG_PRODUCT: f64 = 40.0;
 const SOLVE: f64 = 16.0;
 
@@ -87,8 +94,8 @@ struct FoldedFactor {
     norms: Option<CurvatureNorms>,
 }
 
-/// So many rows are folded together. A waiting row costs each request O(d), and a fold O(d³/3) whatever their number: wide models
-/// fold more rows at once.
+/// So many rows are folded together. A waiting row costs each request O(d), and a fold O(d³/3)
+/// whatever their number: wide models fold more rows at once.
 pub(super) fn rows_of_a_fold(width: usize) -> usize {
     (width / 8).clamp(32, 256)
 }
@@ -118,8 +125,8 @@ impl PartialFold {
         })
     }
 
-    /// A little more of it; `body` is as it was when the fold began but for changes that came since. The error is a pivot that
-    /// vanishes.
+    /// A little more of it; `body` is as it was when the fold began but for changes that came
+    /// since. The error is a pivot that vanishes.
     fn step(mut self, body: &DenseBody, frame: &RidgeFrame) -> std::result::Result<Self, usize> {
         let width = frame.basis.width();
         let square = (width * width) as f64;
@@ -274,7 +281,8 @@ impl DenseBody {
             }
             fold = match fold.step(self, frame) {
                 Ok(fold) => fold,
-                // A pivot vanished by rounding: the sums in one piece may be helped with a little on their diagonal.
+                // A pivot vanished by rounding: the sums in one piece may be helped with a little
+                // on their diagonal.
                 Err(_) => return self.settle(frame, theta),
             };
         }
@@ -282,8 +290,8 @@ impl DenseBody {
         Ok(Settled::default())
     }
 
-    /// Whether norms of A⁻¹ that are carried to the end of a fold would be too loose. Those that were measured since the last
-    /// one are of another A.
+    /// Whether norms of A⁻¹ that are carried to the end of a fold would be too loose. Those that
+    /// were measured since the last one are of another A.
     fn needs_norms(&self, growth: f64) -> bool {
         let quality = &self.ledger.quality;
         quality.measured_after > 0 || quality.carried_growth * growth > MOST_GROWTH
@@ -373,7 +381,8 @@ impl DenseBody {
         }
     }
 
-    /// Moves the anchor to the parameters, and finds out what their bound is: both take the same product.
+    /// Moves the anchor to the parameters, and finds out what their bound is: both take the same
+    /// product.
     fn anchor_here(&mut self, frame: &RidgeFrame, theta: &Mat<f64>, known_distance: f64) {
         let par = par(frame.settings.threads);
         let anchor = self.anchor_at(theta, par);

@@ -14,8 +14,9 @@ use crate::linalg::{DoubleWord, UNIT, mirror_lower};
 use crate::statistics::{CentredMoments, LinearStatistics};
 
 impl Ridge {
-    /// The model of the rows behind these sums. It holds none of them: whoever forgets takes the rows out of the statistics and
-    /// fits again, which takes as long whatever the number of rows. O(d³/3).
+    /// The model of the rows behind these sums. It holds none of them: whoever forgets takes the
+    /// rows out of the statistics and fits again, which takes as long whatever the number of rows.
+    /// O(d³/3).
     ///
     /// # Errors
     /// There are no rows, they do not determine the parameters, or the form needs rows.
@@ -79,8 +80,8 @@ impl Ridge {
 }
 
 impl RidgeModel {
-    /// The model of the same recipe for rows of which these products are known. None where they do not tell enough: the model must be
-    /// fitted to its rows then.
+    /// The model of the same recipe for rows of which these products are known. None where they do
+    /// not tell enough: the model must be fitted to its rows then.
     pub fn with_moments(&self, moments: &FeatureMoments) -> Result<Option<Outcome<Self>>> {
         let RidgeBody::Dense(before) = &self.body else {
             return Ok(None);

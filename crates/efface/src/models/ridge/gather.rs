@@ -1,8 +1,8 @@
-//! The sums of all rows, in one sweep: a row is centred, scaled, counted and multiplied with its targets where it is written into a
-//! block, and the block is multiplied with itself.
+//! The sums of all rows, in one sweep: a row is centred, scaled, counted and multiplied with its
+//! targets where it is written into a block, and the block is multiplied with itself.
 //!
-//! Where A is small, every thread has sums of its own over a stretch of the rows, which are added up at the end. Where it is
-//! large, all threads share blocks and their products (`tiled_sums.rs`).
+//! Where A is small, every thread has sums of its own over a stretch of the rows, which are added
+//! up at the end. Where it is large, all threads share blocks and their products (`tiled_sums.rs`).
 
 use faer::{Accum, Mat, MatRef, Par};
 
@@ -22,11 +22,12 @@ const NARROW: usize = 1024;
 /// Rows of a block where every thread has its own: with their sums they stay near the processor.
 const NARROW_BLOCK: usize = 256;
 
-/// Rows of a block that all threads share. More would save little time and let every sum have more terms, which the bounds of
-/// all requests pay for.
+/// Rows of a block that all threads share. More would save little time and let every sum have more
+/// terms, which the bounds of all requests pay for.
 const WIDE_BLOCK: usize = 1024;
 
-/// So many blocks are added up on their own before they join the others, so that no sum has many terms.
+/// So many blocks are added up on their own before they join the others, so that no sum has many
+/// terms.
 const TOGETHER: usize = 64;
 
 /// After so many rows it is told how far a sweep is.
@@ -38,7 +39,8 @@ const FEW_OUTPUTS: usize = 4;
 /// Sums that are to be factored.
 pub(crate) struct UnfactoredSums {
     pub(crate) sums: RidgeSums,
-    /// A matrix for the factor, where one was made beside the sums. The system takes its time to hand out so much memory.
+    /// A matrix for the factor, where one was made beside the sums. The system takes its time to
+    /// hand out so much memory.
     pub(crate) room: Option<Mat<f64>>,
 }
 
@@ -63,8 +65,9 @@ impl UnfactoredSums {
 }
 
 impl RidgeSums {
-    /// Sums over all rows, unless it is told to stop. Memory: A and b, and one block of rows no larger than A; for models of up
-    /// to 1,024 columns that a thread, and for wider ones on several threads two blocks and half of A beside them.
+    /// Sums over all rows, unless it is told to stop. Memory: A and b, and one block of rows no
+    /// larger than A; for models of up to 1,024 columns that a thread, and for wider ones on
+    /// several threads two blocks and half of A beside them.
     pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
         if let Some((mut sums, terms, targets)) = Self::by_device(rows, basis, par)? {
             mirror_lower(sums.a.as_mut());
@@ -213,7 +216,8 @@ impl<'a> SumsSweep<'a> {
         par.degree() > 1 && basis.width() > NARROW && !rows.is_sparse()
     }
 
-    /// The sums of all rows, both triangles, made in tiles; with `room` also a matrix of zeros of the same size.
+    /// The sums of all rows, both triangles, made in tiles; with `room` also a matrix of zeros of
+    /// the same size.
     fn tiled(
         rows: &'a Rows,
         basis: &'a Basis,
@@ -252,8 +256,8 @@ impl<'a> SumsSweep<'a> {
             ..
         } = self;
         if sparse_rows {
-            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
-            // rows, without error unless they have weights.
+            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's
+            // own entry counts rows, without error unless they have weights.
             let first = (basis.intercept && !weighted) as usize;
             terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
         }
@@ -388,7 +392,8 @@ impl<'a> SumsSweep<'a> {
                 share.write(&mut self.x[..width * filled], &write)
             }
         };
-        // The block's own b first, so that a sum over all rows has no more terms than a block and as many as there are blocks.
+        // The block's own b first, so that a sum over all rows has no more terms than a block and
+        // as many as there are blocks.
         let mut block_b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
         for (support, b) in &parts {
             self.sums

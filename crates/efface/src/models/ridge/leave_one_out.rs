@@ -1,8 +1,9 @@
-//! Leave-one-out predictions in closed form (Allen's PRESS): without row i the model would have answered
-//! y_i − e_i / (1 − h_i), with the residual e_i = y_i − θᵀx_i and the leverage h_i = w_i x_iᵀA⁻¹x_i. No model is fitted again.
+//! Leave-one-out predictions in closed form (Allen's PRESS): without row i the model would have
+//! answered y_i − e_i / (1 − h_i), with the residual e_i = y_i − θᵀx_i and the leverage h_i = w_i
+//! x_iᵀA⁻¹x_i. No model is fitted again.
 //!
-//! A leverage costs O(d²), so that all of them cost as much as the sums of the fit. Where that would be felt, a sample of the rows
-//! is left out, each in turn, which estimates the same mean.
+//! A leverage costs O(d²), so that all of them cost as much as the sums of the fit. Where that
+//! would be felt, a sample of the rows is left out, each in turn, which estimates the same mean.
 
 use faer::Mat;
 
@@ -22,8 +23,9 @@ const UNNOTICED: f64 = 4e8;
 const LEAST_REST: f64 = 1e-10;
 
 impl RidgeModel {
-    /// What the model would answer for each of these rows without it. `rows` are the rows of the model; where there are many, a
-    /// sample of them is looked at. None for a model without a factor of its curvature.
+    /// What the model would answer for each of these rows without it. `rows` are the rows of the
+    /// model; where there are many, a sample of them is looked at. None for a model without a
+    /// factor of its curvature.
     pub fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
         let RidgeBody::Dense(body) = &self.body else {
             return None;
@@ -73,7 +75,8 @@ impl RidgeModel {
     }
 }
 
-/// The share of the rows that is looked at: all of a small table, else a twentieth and at least 500 rows.
+/// The share of the rows that is looked at: all of a small table, else a twentieth and at least 500
+/// rows.
 fn sampled_share(rows: f64, width: f64) -> f64 {
     if rows * width * width <= UNNOTICED {
         return 1.0;

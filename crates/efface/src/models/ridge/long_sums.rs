@@ -1,9 +1,11 @@
-//! What A lacks to the true sums XᵀX + Λ: its second words, for columns so correlated that 53 bits are too few.
+//! What A lacks to the true sums XᵀX + Λ: its second words, for columns so correlated that 53 bits
+//! are too few.
 //!
-//! A row is split into a coarse part H of 22 bits, relative to the largest entry of its column in a block of 256 rows, and the
-//! rest L. Products of coarse parts and sums of 256 of them fit into 53 bits, so that HᵀH is exact; HᵀL + LᵀH + LᵀL is
-//! (H + L/2)ᵀL plus its transpose, and so small that its own rounding does not matter. Two matrix products and a half instead of
-//! half a one: five times the work of the plain sums. Ozaki, Ogita, Oishi and Rump 2012.
+//! A row is split into a coarse part H of 22 bits, relative to the largest entry of its column in a
+//! block of 256 rows, and the rest L. Products of coarse parts and sums of 256 of them fit into 53
+//! bits, so that HᵀH is exact; HᵀL + LᵀH + LᵀL is (H + L/2)ᵀL plus its transpose, and so small that
+//! its own rounding does not matter. Two matrix products and a half instead of half a one: five
+//! times the work of the plain sums. Ozaki, Ogita, Oishi and Rump 2012.
 
 use faer::{Accum, Mat, Par};
 
@@ -21,11 +23,13 @@ const BLOCK: usize = 256;
 const COARSE: i32 = 23;
 /// Rows of which at most one entry in so many is not zero are added entry by entry.
 const FEW_NON_ZEROS: usize = 8;
-/// The rest is at most 2^-22 of the column's largest entry in the block, whose sum over a block is at most √256 spreads.
+/// The rest is at most 2^-22 of the column's largest entry in the block, whose sum over a block is
+/// at most √256 spreads.
 const REST: f64 = 1.0 / (1 << 17) as f64;
 
 impl RidgeSums {
-    /// Finds the second words of A. Weights would have to be rooted, which rounds: rows that have some are left as they are.
+    /// Finds the second words of A. Weights would have to be rooted, which rounds: rows that have
+    /// some are left as they are.
     pub(crate) fn lengthen(
         &mut self,
         rows: &Rows,
@@ -131,7 +135,8 @@ impl SplitRows {
         }
     }
 
-    /// Adds the rows to both words of these columns of A, from the diagonal of the first of them down.
+    /// Adds the rows to both words of these columns of A, from the diagonal of the first of them
+    /// down.
     pub(super) fn add_to(
         &self,
         sums: &mut RidgeSums,
@@ -194,7 +199,8 @@ impl SplitRows {
                 for ((high, low), (square, cross)) in sums.zip(added) {
                     let (sum, lost) = two_sum(*high, *square);
                     let rest = *low + (lost + cross);
-                    // The larger word comes first, so that three operations give the exact sum of both.
+                    // The larger word comes first, so that three operations give the exact sum of
+                    // both.
                     *high = sum + rest;
                     *low = rest - (*high - sum);
                 }
@@ -233,7 +239,8 @@ impl MissingSums {
         Ok(())
     }
 
-    /// Adds the products of rows that are split. Returns the share of the plain sums' error that the rest can have.
+    /// Adds the products of rows that are split. Returns the share of the plain sums' error that
+    /// the rest can have.
     fn add_dense(&mut self, rows: &Rows, basis: &Basis, par: Par) -> Result<f64> {
         let width = basis.width();
         let mut coarse = Mat::<f64>::zeros(width, BLOCK);

@@ -1,10 +1,11 @@
-//! Ridge regression: θ = argmin Σ w_i/2 (θᵀx_i − y_i)² + λ/2 ‖θ‖², with any number of outputs, row weights, and an
-//! intercept that is not penalised.
+//! Ridge regression: θ = argmin Σ w_i/2 (θᵀx_i − y_i)² + λ/2 ‖θ‖², with any number of outputs, row
+//! weights, and an intercept that is not penalised.
 //!
-//! The loss is scikit-learn's `Ridge(alpha=λ)` halved, so the minimum is the same. Training is one pass for the sums
-//! A = XᵀWX + λI and b = XᵀWY, O(nd²), and one Cholesky factorisation, O(d³/3). Models wider than any d×d matrix use
-//! conjugate gradients instead (`wide.rs`). Forgetting lives in [`methods`](crate::methods); this room keeps the
-//! model, its curvature, and the low-rank machinery by which rows come and go.
+//! The loss is scikit-learn's `Ridge(alpha=λ)` halved, so the minimum is the same. Training is one
+//! pass for the sums A = XᵀWX + λI and b = XᵀWY, O(nd²), and one Cholesky factorisation, O(d³/3).
+//! Models wider than any d×d matrix use conjugate gradients instead (`wide.rs`). Forgetting lives
+//! in [`methods`](crate::methods); this room keeps the model, its curvature, and the low-rank
+//! machinery by which rows come and go.
 
 mod batches;
 mod before;
@@ -89,7 +90,8 @@ impl RidgePenalty {
         }
     }
 
-    /// Whether no penalty holds this column. In large units a penalty can be below all numbers and is one nevertheless.
+    /// Whether no penalty holds this column. In large units a penalty can be below all numbers and
+    /// is one nevertheless.
     pub(crate) fn is_free(&self, column: usize) -> bool {
         self.lambda == 0.0 || (self.intercept && column == 0)
     }
@@ -265,7 +267,8 @@ impl RidgeModel {
         }
     }
 
-    /// Brings the part of an evidence that speaks of the model as it is now up to date: settling rounds, too.
+    /// Brings the part of an evidence that speaks of the model as it is now up to date: settling
+    /// rounds, too.
     pub(crate) fn update(&self, evidence: &mut Evidence) {
         let now = self.evidence("", evidence.promise);
         evidence.gradient_norm = now.gradient_norm;

@@ -7,7 +7,8 @@ use super::{Basis, DenseBody};
 use crate::linalg::NormSearch;
 
 impl DenseBody {
-    /// At least ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖ over the columns that some row has; the parameters of the others are exactly zero.
+    /// At least ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖ over the columns that some row has; the parameters of the
+    /// others are exactly zero.
     pub(crate) fn curvature_norms(
         &self,
         basis: &Basis,

@@ -1,5 +1,6 @@
-//! Many ridge models over overlapping rows: the sums of groups of rows are made once, and a model over some of the groups and a
-//! few rows more adds them up. O(Gd²) for the sums and O(d³/3) for the factor, whatever the number of rows.
+//! Many ridge models over overlapping rows: the sums of groups of rows are made once, and a model
+//! over some of the groups and a few rows more adds them up. O(Gd²) for the sums and O(d³/3) for
+//! the factor, whatever the number of rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -12,13 +12,14 @@ use crate::error::Result;
 use crate::linalg::{Cholesky, column_norm, dot, multiply};
 use crate::random;
 
-/// Random vectors with which the error of solves is measured. Each has a component of less than 1/9 along the worst direction with a
-/// chance of 0.089, all eight with one of 4e-9.
+/// Random vectors with which the error of solves is measured. Each has a component of less than 1/9
+/// along the worst direction with a chance of 0.089, all eight with one of 4e-9.
 pub(super) const PROBES: usize = 8;
 const PROBE_SAFETY: f64 = 9.0;
 
-/// Those for a single request, and for the error of the sums, where each takes products with all rows. A component of each is less than
-/// 1/100 with a chance of 0.008, and those of all four with one of 4e-9.
+/// Those for a single request, and for the error of the sums, where each takes products with all
+/// rows. A component of each is less than 1/100 with a chance of 0.008, and those of all four with
+/// one of 4e-9.
 const FEW_PROBES: usize = 4;
 const FEW_SAFETY: f64 = 100.0;
 
@@ -100,9 +101,9 @@ impl ErrorProbes {
 }
 
 impl DenseBody {
-    /// At least the fraction by which solves through this change miss, A being that of the sums. None where no factor is
-    /// kept. The random vectors are those of A before the change, which in every direction are no smaller than
-    /// those of A after it.
+    /// At least the fraction by which solves through this change miss, A being that of the sums.
+    /// None where no factor is kept. The random vectors are those of A before the change, which in
+    /// every direction are no smaller than those of A after it.
     pub(super) fn solver_error_through(&self, change: &RidgeChange, par: Par) -> Option<f64> {
         let mut vectors = ErrorProbes::new(self.solver.factor()?, par).vectors;
         let apart = self.unsupported(Some(&change.rows));

@@ -20,8 +20,8 @@ pub(crate) struct RefinementPlan {
     pub(crate) most: usize,
 }
 
-/// Newton steps θ − A⁻¹g as long as they pay. Leaves the best parameters and what is known of them; returns the steps that
-/// led there. `survey` finds the gradient.
+/// Newton steps θ − A⁻¹g as long as they pay. Leaves the best parameters and what is known of them;
+/// returns the steps that led there. `survey` finds the gradient.
 pub(crate) fn refine(
     ledger: &mut DistanceLedger,
     theta: &mut Mat<f64>,

@@ -1,14 +1,15 @@
-//! Features that change in scale and origin for all rows at once, as the scores of a column do when one row leaves. With an
-//! entry of every row going from v_j to κ_j v_j + τ_j, and the constant's column 1 among the others, the sums follow by a
-//! congruence and rank-one terms:
+//! Features that change in scale and origin for all rows at once, as the scores of a column do when
+//! one row leaves. With an entry of every row going from v_j to κ_j v_j + τ_j, and the constant's
+//! column 1 among the others, the sums follow by a congruence and rank-one terms:
 //!
 //! ```text
 //! A'_ij = κ_i κ_j A_ij + κ_i τ_j A_i1 + τ_i κ_j A_1j + τ_i τ_j A_11        b'_i = κ_i b_i + τ_i b_1
 //! ```
 //!
-//! O(d²), and no row that stays is read. The errors of the old sums go the same way: what was within charge·s_i·s_j of the truth
-//! is then within charge·s'_i·s'_j of it, where s'_i = κ_i s_i + |τ_i| s_1. Where that is much more than the new column, because
-//! an outlier left whose digits the others had lost, the bound says so and the rows are needed.
+//! O(d²), and no row that stays is read. The errors of the old sums go the same way: what was
+//! within charge·s_i·s_j of the truth is then within charge·s'_i·s'_j of it, where s'_i = κ_i s_i +
+//! |τ_i| s_1. Where that is much more than the new column, because an outlier left whose digits the
+//! others had lost, the bound says so and the rows are needed.
 
 use std::sync::Arc;
 
@@ -24,14 +25,14 @@ use crate::linalg::{UNIT, par};
 use crate::models::basis::EntryMove;
 use crate::rows::{RowId, RowStore, Rows};
 
-/// The roundings of one entry: its four products, their sum, both factors, and what the features themselves were rounded by in
-/// the old units and are in the new ones.
+/// The roundings of one entry: its four products, their sum, both factors, and what the features
+/// themselves were rounded by in the old units and are in the new ones.
 const ROUNDINGS: f64 = 24.0;
 
 impl RidgeModel {
-    /// The model after every feature changed as `rescale` says, rows `gone` left and `new` ones joined. The rows that leave and
-    /// join are read in the new features, and no others. None where the sums do not tell enough: the model must be fitted to
-    /// its rows then.
+    /// The model after every feature changed as `rescale` says, rows `gone` left and `new` ones
+    /// joined. The rows that leave and join are read in the new features, and no others. None where
+    /// the sums do not tell enough: the model must be fitted to its rows then.
     pub fn rescaled(
         &self,
         rescale: &[FeatureRescale],
@@ -86,7 +87,8 @@ impl RidgeModel {
 }
 
 impl RidgeSums {
-    /// The sums of the same rows with other entries, and with another penalty. The constant's column is the first.
+    /// The sums of the same rows with other entries, and with another penalty. The constant's
+    /// column is the first.
     fn moved(mut self, moves: &[EntryMove], old_penalty: &[f64], penalty: &[f64]) -> Self {
         for (j, penalty) in old_penalty.iter().enumerate() {
             self.a[(j, j)] -= penalty;
@@ -123,8 +125,8 @@ impl RidgeSums {
     }
 }
 
-/// The products of moved entries, both triangles. Without a constant nothing is shifted, and the first column is multiplied
-/// with 0.
+/// The products of moved entries, both triangles. Without a constant nothing is shifted, and the
+/// first column is multiplied with 0.
 fn move_products(products: &mut Mat<f64>, moves: &[EntryMove]) {
     let ones: Vec<f64> = products.col_as_slice(0).to_vec();
     for (j, to) in moves.iter().enumerate() {

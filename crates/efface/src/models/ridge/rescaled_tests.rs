@@ -32,7 +32,8 @@ fn distance(found: &RidgeModel, truth: &RidgeModel) -> f64 {
     ((a - b).norm_l2().powi(2) + (p[0] - q[0]).powi(2)).sqrt() / size
 }
 
-/// A column whose mean is 10⁸ times its spread among others; old and new scales are those of two sets of rows.
+/// A column whose mean is 10⁸ times its spread among others; old and new scales are those of two
+/// sets of rows.
 #[test]
 fn other_scales_are_a_congruence_of_the_sums() {
     let problem = LinearProblem {
@@ -88,7 +89,8 @@ fn other_scales_are_a_congruence_of_the_sums() {
     }
 }
 
-/// What an outlier took of the digits of its column does not come back with the scale: only the rows have it.
+/// What an outlier took of the digits of its column does not come back with the scale: only the
+/// rows have it.
 #[test]
 fn sums_that_lost_their_digits_are_not_believed() {
     let problem = LinearProblem {

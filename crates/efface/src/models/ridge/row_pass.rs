@@ -1,9 +1,10 @@
 //! The gradient Xᵀ W (Xθ − y) + Λθ from the rows themselves, in twice the working precision.
 //!
-//! The sums A and b cannot tell how good parameters are beyond their own rounding, which correlated columns amplify. The
-//! rows can: one pass in double words, O(nnz), gives the gradient almost exactly, whatever the condition of A and however far the
-//! columns lie from zero. Rows are read as the caller gave them; shifts and scales of the basis are applied to the sums at
-//! the end, so that sparse rows stay sparse.
+//! The sums A and b cannot tell how good parameters are beyond their own rounding, which correlated
+//! columns amplify. The rows can: one pass in double words, O(nnz), gives the gradient almost
+//! exactly, whatever the condition of A and however far the columns lie from zero. Rows are read as
+//! the caller gave them; shifts and scales of the basis are applied to the sums at the end, so that
+//! sparse rows stay sparse.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::linalg::{DoubleWord, UNIT, long_add, long_add_scaled, long_dot, widest};
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
-/// Dense rows whose sums are made together before they are added to the rest: short sums round less.
+/// Dense rows whose sums are made together before they are added to the rest: short sums round
+/// less.
 const STRETCH: usize = 1024;
-/// Sparse rows whose sums are made together. They are more than the dense ones, because joining two sums costs the width of
-/// the model.
+/// Sparse rows whose sums are made together. They are more than the dense ones, because joining two
+/// sums costs the width of the model.
 const SPARSE_STRETCH: usize = 1 << 16;
 
 /// The rows that a gradient is taken over: all of `kept` but those in `gone`, and those in `new`.
@@ -111,8 +113,8 @@ struct RowScorer {
 }
 
 impl RowPass<'_> {
-    /// The gradient at `theta`, or with `targets` off the product Aθ. Each entry is rounded once; see
-    /// [`charge`](Self::charge) for what else may be missing.
+    /// The gradient at `theta`, or with `targets` off the product Aθ. Each entry is rounded once;
+    /// see [`charge`](Self::charge) for what else may be missing.
     pub(crate) fn gradient<'b>(
         &self,
         theta: impl Into<LongParameters<'b>>,
@@ -197,8 +199,9 @@ impl RowPass<'_> {
         ))
     }
 
-    /// What a gradient entry may miss beyond its own last digit, as a multiple of the column's spread: products of rounding
-    /// errors, which matter only where columns lie a million spreads from zero.
+    /// What a gradient entry may miss beyond its own last digit, as a multiple of the column's
+    /// spread: products of rounding errors, which matter only where columns lie a million spreads
+    /// from zero.
     pub(crate) fn charge(&self, theta: &Mat<f64>, facts: &PassFacts<'_>) -> f64 {
         let first = self.basis.intercept as usize;
         let root = facts.weight.sqrt();
@@ -213,7 +216,8 @@ impl RowPass<'_> {
                 }
             }
         }
-        // A sum over rows is off by 3u² for every term, an inner product by the square of its terms in a lane.
+        // A sum over rows is off by 3u² for every term, an inner product by the square of its terms
+        // in a lane.
         let rows = self.count() as f64;
         let lane = theta.nrows() as f64 / 8.0 + 16.0;
         let size = facts.targets + scores;
@@ -419,15 +423,18 @@ fn add_row(
     }
 }
 
-/// What a gradient over the rows may miss beyond the last digit of each entry: `charge` times the column's spread.
+/// What a gradient over the rows may miss beyond the last digit of each entry: `charge` times the
+/// column's spread.
 pub(crate) struct HiddenGradient<'a> {
     pub(crate) charge: f64,
     pub(crate) spread: &'a [f64],
 }
 
-/// The distance to the minimum that the penalty alone allows, in the caller's coordinates, whatever the condition of A.
+/// The distance to the minimum that the penalty alone allows, in the caller's coordinates, whatever
+/// the condition of A.
 ///
-/// With the intercept b eliminated, the loss is λ-strongly convex in the coefficients: ‖Δθ‖ ≤ ‖g_θ − m·g_b‖/λ and
+/// With the intercept b eliminated, the loss is λ-strongly convex in the coefficients: ‖Δθ‖ ≤ ‖g_θ
+/// − m·g_b‖/λ and
 /// |Δb| ≤ |g_b|/W + ‖m‖·‖Δθ‖, m being the mean row and W the sum of the weights. `sums` are W and Σwx.
 pub(crate) fn penalised_distance(
     basis: &Basis,

@@ -35,8 +35,9 @@ pub struct Ridge {
     pub settle_after: usize,
     /// Conjugate-gradient steps before giving up.
     pub max_iterations: usize,
-    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
-    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read
+    /// off the rows, which suits columns of any size; no prediction depends on it. As they are,
+    /// nothing of a row is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_given: bool,
 }
@@ -89,7 +90,8 @@ impl Ridge {
         self
     }
 
-    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    /// Whether to compute in the units of the features as they are, and not in units read off the
+    /// rows.
     pub fn as_given(mut self, as_given: bool) -> Self {
         self.as_given = as_given;
         self

@@ -1,4 +1,5 @@
-//! Folding the waiting changes into the sums and the solver, so that nothing of a forgotten row is left in either.
+//! Folding the waiting changes into the sums and the solver, so that nothing of a forgotten row is
+//! left in either.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl DenseBody {
         })
     }
 
-    /// Brings what is known of the curvature to the settled sums, which are charged with so much more rounding than before, and whose
-    /// inverse has grown by so much.
+    /// Brings what is known of the curvature to the settled sums, which are charged with so much
+    /// more rounding than before, and whose inverse has grown by so much.
     fn follow_quality(&mut self, frame: &RidgeFrame, charged: f64, fresh: bool, grown: f64) {
         let par = par(frame.settings.threads);
         let before = self.ledger.quality;
@@ -108,7 +109,8 @@ impl DenseBody {
             quality.spread_norm = spread;
             quality.carried_growth = 1.0;
         }
-        // What is carried grows with every request; the count of terms does not forget, but it does not grow either.
+        // What is carried grows with every request; the count of terms does not forget, but it does
+        // not grow either.
         quality.limit_by_count(&self.sums);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
         quality.solver_error = match self.solver.factor() {

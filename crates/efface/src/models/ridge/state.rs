@@ -1,4 +1,5 @@
-//! A ridge model as plain arrays, as it is stored: what must be kept, and nothing that can be made again.
+//! A ridge model as plain arrays, as it is stored: what must be kept, and nothing that can be made
+//! again.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use crate::linalg::Cholesky;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 
-/// What has to be stored of a settled model. The inverse and the kept rows are made again from it, and so is the factor where
-/// that costs less than moving it to a disk and back.
+/// What has to be stored of a settled model. The inverse and the kept rows are made again from it,
+/// and so is the factor where that costs less than moving it to a disk and back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RidgeState {
     /// The recipe, with the form resolved.
@@ -41,15 +42,18 @@ pub struct RidgeState {
     pub a: Vec<f64>,
     /// What the lower triangle of A lacks to the true sums; empty where that is not kept.
     pub a_low: Vec<f64>,
-    /// The lower triangle of the Cholesky factor of A, column after column; empty where it is made anew.
+    /// The lower triangle of the Cholesky factor of A, column after column; empty where it is made
+    /// anew.
     pub factor: Vec<f64>,
     /// b, column after column; empty for the iterative form.
     pub b: Vec<f64>,
     /// Rows per column that are not zero; empty for the iterative form.
     pub support: Vec<u64>,
-    /// The most that the root of each diagonal entry of A ever was since A was summed; empty for the iterative form.
+    /// The most that the root of each diagonal entry of A ever was since A was summed; empty for
+    /// the iterative form.
     pub spread: Vec<f64>,
-    /// Parameters at which the gradient is known, column after column; empty for the iterative form.
+    /// Parameters at which the gradient is known, column after column; empty for the iterative
+    /// form.
     pub anchor: Vec<f64>,
     /// The gradient there; empty for the iterative form.
     pub gradient: Vec<f64>,
@@ -75,7 +79,8 @@ struct RidgeHead {
     refactorisations: usize,
 }
 
-/// Upper bounds on the rounding errors in a stored model. A bound that is infinite is stored as the largest number.
+/// Upper bounds on the rounding errors in a stored model. A bound that is infinite is stored as the
+/// largest number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SumsAccuracy {
     /// Every entry of A is wrong by at most this times the spreads of its two factors,
@@ -90,8 +95,9 @@ pub struct SumsAccuracy {
     pub anchor_error: f64,
     /// and by how much each entry can be wrong beyond that, as a multiple of its column's spread.
     pub anchor_spread_error: f64,
-    /// The distance of the parameters to the minimum in the caller's coordinates, but for the rounding of handing them out;
-    /// after an approximate method, that of the minimum as it was computed.
+    /// The distance of the parameters to the minimum in the caller's coordinates, but for the
+    /// rounding of handing them out; after an approximate method, that of the minimum as it was
+    /// computed.
     pub distance: f64,
     /// What was measured of A; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,7 +234,8 @@ impl RidgeModel {
         Ok(state)
     }
 
-    /// The form that the model comes back in. A stream of requests may have dropped what the rows form keeps.
+    /// The form that the model comes back in. A stream of requests may have dropped what the rows
+    /// form keeps.
     fn stored_form(&self) -> Form {
         match (self.settings.form, self.form()) {
             (Form::Rows, Form::Factor) => Form::Rows,
@@ -236,9 +243,9 @@ impl RidgeModel {
         }
     }
 
-    /// What a request changes at once: the parameters, column after column, and whether they are the minimum. With it
-    /// and the older rest of its state a model can be stored while its rows wait to be folded in, see
-    /// [`from_state_without`](Self::from_state_without).
+    /// What a request changes at once: the parameters, column after column, and whether they are
+    /// the minimum. With it and the older rest of its state a model can be stored while its rows
+    /// wait to be folded in, see [`from_state_without`](Self::from_state_without).
     pub fn quick_state(&self) -> (Vec<f64>, bool) {
         let at_optimum = match &self.body {
             RidgeBody::Dense(body) => body.ledger.at_optimum,
@@ -247,8 +254,9 @@ impl RidgeModel {
         (columns(&self.theta), at_optimum)
     }
 
-    /// The model from its arrays; the factor is made here, O(d³/3), where it is not one of them or not that of the sums. The rows form keeps rows, which are not in a state: such
-    /// a model comes back in the factor form. See [`from_state_with_rows`](Self::from_state_with_rows).
+    /// The model from its arrays; the factor is made here, O(d³/3), where it is not one of them or
+    /// not that of the sums. The rows form keeps rows, which are not in a state: such a model comes
+    /// back in the factor form. See [`from_state_with_rows`](Self::from_state_with_rows).
     pub fn from_state(state: &RidgeState) -> Result<Self> {
         Self::restore(state, None, None)
     }
@@ -258,8 +266,8 @@ impl RidgeModel {
         Self::restore(state, Some(rows), None)
     }
 
-    /// The model from arrays whose parameters are of today and whose sums still hold the rows `gone`, which wait to be
-    /// taken out of them, O(kd²).
+    /// The model from arrays whose parameters are of today and whose sums still hold the rows
+    /// `gone`, which wait to be taken out of them, O(kd²).
     pub fn from_state_without(state: &RidgeState, gone: &Rows) -> Result<Self> {
         Self::restore(state, None, Some(gone))
     }
@@ -402,7 +410,8 @@ impl RidgeState {
         Ok((basis, theta))
     }
 
-    /// Coefficients (features × outputs) and one intercept per output, from the parameters alone: none of the sums is needed.
+    /// Coefficients (features × outputs) and one intercept per output, from the parameters alone:
+    /// none of the sums is needed.
     pub fn parameters(&self) -> Result<(Mat<f64>, Vec<f64>)> {
         let (basis, theta) = self.sound_parameters()?;
         Ok(basis.to_caller(&theta))
@@ -449,7 +458,8 @@ impl RidgeState {
         Ok(state)
     }
 
-    /// The arrays of a stored ridge model. An array that is not there is empty, as those are that scores do without.
+    /// The arrays of a stored ridge model. An array that is not there is empty, as those are that
+    /// scores do without.
     pub fn from_model_state(mut state: ModelState) -> Result<Self> {
         let RidgeHead {
             settings,
@@ -484,8 +494,8 @@ impl RidgeState {
         })
     }
 
-    /// The head of a stored model once its parameters are others, and the minimum or not; everything else of it stays. The
-    /// length of the head does not change.
+    /// The head of a stored model once its parameters are others, and the minimum or not;
+    /// everything else of it stays. The length of the head does not change.
     pub fn head_with_optimum(head: &[u8], at_optimum: bool) -> Result<Vec<u8>> {
         let stored: RidgeHead = crate::state::read_document(head)?;
         crate::state::write_document(&RidgeHead {
@@ -494,8 +504,9 @@ impl RidgeState {
         })
     }
 
-    /// The same state with its sums made anew from the rows, in the same coordinates, O(nd²): what a check compares the
-    /// stored sums with. A model of the iterative form has none and stays as it is.
+    /// The same state with its sums made anew from the rows, in the same coordinates, O(nd²): what
+    /// a check compares the stored sums with. A model of the iterative form has none and stays as
+    /// it is.
     pub fn resummed(&self, rows: &dyn RowStore) -> Result<Self> {
         let Some(basis) = Basis::from_parts(
             self.features,

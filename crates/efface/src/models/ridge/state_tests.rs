@@ -114,8 +114,8 @@ fn a_factor_tells_nothing_of_a_column_that_left() {
     );
 }
 
-/// The bounds rest on what the largest sums ever were. With more digits than these, whoever has the rows that are left could subtract, and
-/// would know the squares of a row that went.
+/// The bounds rest on what the largest sums ever were. With more digits than these, whoever has the
+/// rows that are left could subtract, and would know the squares of a row that went.
 #[test]
 fn what_bounds_remember_does_not_tell_the_row_that_left() {
     let rows = rows();

@@ -1,9 +1,10 @@
-//! The sufficient statistics of a ridge model: A = XᵀWX + Λ, b = XᵀWY, and how many rows have each feature.
-//! Everything else, the factor, the inverse, the parameters, can be made from them without the rows.
+//! The sufficient statistics of a ridge model: A = XᵀWX + Λ, b = XᵀWY, and how many rows have each
+//! feature. Everything else, the factor, the inverse, the parameters, can be made from them without
+//! the rows.
 //!
-//! The support counts make one thing exact that no subtraction could: when the last row that has a feature leaves, the
-//! feature's row and column of A are *known* to be zero beyond the penalty, and are set so, instead of being left at the
-//! rounding error of what was subtracted.
+//! The support counts make one thing exact that no subtraction could: when the last row that has a
+//! feature leaves, the feature's row and column of A are *known* to be zero beyond the penalty, and
+//! are set so, instead of being left at the rounding error of what was subtracted.
 
 use faer::{Accum, Mat, MatRef, Par};
 
@@ -22,21 +23,23 @@ pub(crate) struct RidgeSums {
     pub(crate) support: Vec<u64>,
     /// The least entry of `support`, so that most requests need not look further.
     pub(super) scarcest: u64,
-    /// The most that √A_jj ever was since the sums were made: taking a large row out does not take out the digits that it
-    /// cost the others.
+    /// The most that √A_jj ever was since the sums were made: taking a large row out does not take
+    /// out the digits that it cost the others.
     pub(crate) spread: Vec<f64>,
     /// The most that √Σwy² ever was.
     pub(crate) target_spread: f64,
-    /// Every entry of A is within charge·s_i·s_j of the truth, s being the spreads of its two factors: the rounding errors of
-    /// as many additions as there were. The bound holds for b alike.
+    /// Every entry of A is within charge·s_i·s_j of the truth, s being the spreads of its two
+    /// factors: the rounding errors of as many additions as there were. The bound holds for b
+    /// alike.
     pub(crate) charge: f64,
     pub(crate) b_charge: f64,
-    /// What A lacks to the true sums, both triangles, where columns are so correlated that its own digits are too few
-    /// (`long_sums.rs`).
+    /// What A lacks to the true sums, both triangles, where columns are so correlated that its own
+    /// digits are too few (`long_sums.rs`).
     pub(crate) low: Option<Mat<f64>>,
 }
 
-/// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column each.
+/// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column
+/// each.
 #[derive(Debug, Clone)]
 pub(crate) struct SignedRows {
     pub(crate) xt: Mat<f64>,
@@ -45,15 +48,16 @@ pub(crate) struct SignedRows {
     pub(crate) signs: Vec<f64>,
     /// Where all entries lie that are not zero, if they are few enough to be worth knowing.
     pub(crate) places: Option<Vec<ColumnPlaces>>,
-    /// By how many units of rounding an entry can differ from that of the row itself: none where scaling by powers of two is
-    /// all that was done.
+    /// By how many units of rounding an entry can differ from that of the row itself: none where
+    /// scaling by powers of two is all that was done.
     pub(crate) rounding: f64,
 }
 
 /// Columns of A that are changed together.
 const TOGETHER: usize = 64;
 
-/// Sums with a change on its way into them, some columns at a time; those before the change stay as they are.
+/// Sums with a change on its way into them, some columns at a time; those before the change stay as
+/// they are.
 #[derive(Debug, Clone)]
 pub(crate) struct GrowingSums {
     after: RidgeSums,
@@ -184,7 +188,8 @@ impl RidgeSums {
         }
     }
 
-    /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned. O(kd²).
+    /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned.
+    /// O(kd²).
     pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) -> Vec<usize> {
         let emptied = self.apply_to_vectors(change, par);
         let mut kept_share = 1.0;
@@ -220,7 +225,8 @@ impl RidgeSums {
         emptied
     }
 
-    /// The part of [`apply`](Self::apply) that is not about A: b and the counts. Returns the columns that no row has any more.
+    /// The part of [`apply`](Self::apply) that is not about A: b and the counts. Returns the
+    /// columns that no row has any more.
     fn apply_to_vectors(&mut self, change: &SignedRows, par: Par) -> Vec<usize> {
         multiply(
             self.b.as_mut(),
@@ -255,10 +261,11 @@ impl RidgeSums {
         emptied
     }
 
-    /// Refreshes what is derived from A once a change is in it, and charges its rounding: every entry is rounded once where the
-    /// sum over the rows of the change is added to it, and that sum by as many units as it has terms, of what the rows of
-    /// the change alone amount to. Entries of rows may have been rounded themselves. `kept_share` of all this is left where sums
-    /// have second words.
+    /// Refreshes what is derived from A once a change is in it, and charges its rounding: every
+    /// entry is rounded once where the sum over the rows of the change is added to it, and that sum
+    /// by as many units as it has terms, of what the rows of the change alone amount to. Entries of
+    /// rows may have been rounded themselves. `kept_share` of all this is left where sums have
+    /// second words.
     fn note_change(&mut self, change: &SignedRows, kept_share: f64) {
         self.note();
         let mut squares = vec![0.0; self.spread.len()];
@@ -276,7 +283,8 @@ impl RidgeSums {
             .map(|(square, spread)| square / (spread * spread))
             .fold(0.0, f64::max);
         let terms = (change.signs.len() as f64 + 4.0) * share;
-        // A matrix product adds its sum in one piece, or in as many as the rows of the change have stretches.
+        // A matrix product adds its sum in one piece, or in as many as the rows of the change have
+        // stretches.
         let added = 2.0 + change.signs.len() as f64 / 128.0;
         self.charge += UNIT * ((added + terms) * kept_share * 1.01 + 2.0 * change.rounding * share);
     }

@@ -1,8 +1,9 @@
 //! XᵀWX of a wide dense table by several threads.
 //!
-//! The lower triangle is kept in tiles. While threads multiply a block of rows, each a tile at a time, those that find no tile any more
-//! write the next block, so that none waits for the slowest of them. The system hands out memory page by page: tiles and blocks
-//! get theirs from the threads that write them first, and the matrices that the sums and their factor come to lie in are made
+//! The lower triangle is kept in tiles. While threads multiply a block of rows, each a tile at a
+//! time, those that find no tile any more write the next block, so that none waits for the slowest
+//! of them. The system hands out memory page by page: tiles and blocks get theirs from the threads
+//! that write them first, and the matrices that the sums and their factor come to lie in are made
 //! beside the first blocks.
 
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,8 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use crate::linalg::{column_groups, copy_transposed, multiply, multiply_lower, share_work};
 use crate::rows::RowView;
 
-/// Lines and columns of a tile. Smaller ones are packed more often, larger ones leave threads without work.
+/// Lines and columns of a tile. Smaller ones are packed more often, larger ones leave threads
+/// without work.
 const TILE: usize = 256;
 
 /// Rows that a thread writes at a time.
@@ -31,7 +33,8 @@ struct SumTile {
 pub(super) struct TiledSums {
     width: usize,
     tiles: Vec<SumTile>,
-    /// The block whose product is missing, with its number of rows, and the one that is written next.
+    /// The block whose product is missing, with its number of rows, and the one that is written
+    /// next.
     written: (Vec<f64>, usize),
     next: Vec<f64>,
 }
@@ -68,7 +71,8 @@ impl TiledSums {
         }
     }
 
-    /// Writes a block of rows, and multiplies the one before it. Returns what the parts of the block give.
+    /// Writes a block of rows, and multiplies the one before it. Returns what the parts of the
+    /// block give.
     pub(super) fn add_block<T: Send>(
         &mut self,
         rows: &[RowView<'_>],

@@ -1,7 +1,9 @@
-//! Changes that wait, and how a new one meets them: what they make of its Ẑ, and how much they let A⁻¹ grow together.
+//! Changes that wait, and how a new one meets them: what they make of its Ẑ, and how much they let
+//! A⁻¹ grow together.
 //!
-//! Together, rows make A⁻¹ grow far less than the product of what each does, because they point in different directions: by 1/(1 − ‖H‖) for
-//! H = XA⁻¹Xᵀ over all rows that wait, with the settled A. H follows from inner products that are made anyway.
+//! Together, rows make A⁻¹ grow far less than the product of what each does, because they point in
+//! different directions: by 1/(1 − ‖H‖) for H = XA⁻¹Xᵀ over all rows that wait, with the settled A.
+//! H follows from inner products that are made anyway.
 
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ pub(super) struct MetChanges {
     along: Mat<f64>,
     /// X̂A⁻¹Xᵀ with the settled A, X being all rows that wait, those of this change last.
     joint_hat: Mat<f64>,
-    /// For every row up to this change the sum of its line of |H| over the rows that leave; 0 for rows that join.
+    /// For every row up to this change the sum of its line of |H| over the rows that leave; 0 for
+    /// rows that join.
     line_sums: Vec<f64>,
     /// At least ‖H‖ over the rows that leave,
     hat_norm: f64,
@@ -29,8 +32,8 @@ pub(super) struct MetChanges {
 }
 
 impl RidgeChange {
-    /// Finds ‖H‖ from all of H where enough rows have come since that was last done: what is added row by row is no more than a
-    /// limit, and soon says little.
+    /// Finds ‖H‖ from all of H where enough rows have come since that was last done: what is added
+    /// row by row is no more than a limit, and soon says little.
     pub(super) fn find_hat_norm(&mut self, pending: &[Arc<RidgeChange>]) {
         /// A request of more rows takes a long time anyway, and counts each of its rows by itself.
         const FEW_ROWS: usize = 32;
@@ -48,8 +51,8 @@ impl RidgeChange {
         }
     }
 
-    /// Brings what is known of the way this change meets others to an A that has the first `settled` rows in it; `before` are the
-    /// changes that still wait before this one.
+    /// Brings what is known of the way this change meets others to an A that has the first
+    /// `settled` rows in it; `before` are the changes that still wait before this one.
     pub(crate) fn settle_first(&mut self, settled: usize, before: &[Arc<RidgeChange>]) {
         let left = self.met.along.nrows() - settled;
         let along = self.met.along.as_ref().subrows(settled, left).to_owned();
@@ -108,7 +111,8 @@ impl<'a> WaitingChanges<'a> {
         met
     }
 
-    /// For each change that waits, its rows' products with those of this one in the settled A⁻¹, a line for each of its rows.
+    /// For each change that waits, its rows' products with those of this one in the settled A⁻¹, a
+    /// line for each of its rows.
     fn products_with_waiting(&self) -> Vec<Mat<f64>> {
         let mut at = 0;
         let mut blocks = Vec::with_capacity(self.pending.len());
@@ -133,10 +137,12 @@ impl<'a> WaitingChanges<'a> {
         blocks
     }
 
-    /// How this change meets those that wait: its rows' products with theirs, and what follows of ‖H‖.
+    /// How this change meets those that wait: its rows' products with theirs, and what follows of
+    /// ‖H‖.
     ///
-    /// A⁻¹ is the inverse after the changes 1 … l plus Σ Ẑⱼᵀ(S + X̂Ẑᵀ)ⱼ⁻¹Ẑⱼ over them, so that these products follow from those
-    /// that the corrections were made of, without another one of length d.
+    /// A⁻¹ is the inverse after the changes 1 … l plus Σ Ẑⱼᵀ(S + X̂Ẑᵀ)ⱼ⁻¹Ẑⱼ over them, so that
+    /// these products follow from those that the corrections were made of, without another one of
+    /// length d.
     pub(super) fn meet(&self, core: &ChangeCore, signs: &[f64]) -> MetChanges {
         let own = signs.len();
         let waiting = self.along.nrows();
@@ -192,10 +198,12 @@ impl<'a> WaitingChanges<'a> {
     }
 }
 
-/// Above this bound on ‖H‖, the entries of H, made of quotients by 1 − h, are not good enough for 1/(1 − ‖H‖).
+/// Above this bound on ‖H‖, the entries of H, made of quotients by 1 − h, are not good enough for
+/// 1/(1 − ‖H‖).
 const LARGEST_HAT: f64 = 0.99;
 
-/// At least the growth of A⁻¹ through the rows that leave up to this change, 1/(1 − ‖H‖) for H = XA⁻¹Xᵀ with the settled A.
+/// At least the growth of A⁻¹ through the rows that leave up to this change, 1/(1 − ‖H‖) for H =
+/// XA⁻¹Xᵀ with the settled A.
 pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
     growth_of(last.met.hat_norm)
 }
@@ -213,10 +221,12 @@ pub(crate) fn tight_joint_growth<'a>(
     growth_of(hat_norm(changes)).min(joint_growth(last))
 }
 
-/// Up to so many rows, powers of H bound its norm; of more, they take longer than the steps of a search.
+/// Up to so many rows, powers of H bound its norm; of more, they take longer than the steps of a
+/// search.
 const FEW_WAITING: usize = 128;
 
-/// At least ‖H‖, which counts that rows point in different directions: of few rows by ‖H¹⁶‖^(1/16), of more by Lanczos steps.
+/// At least ‖H‖, which counts that rows point in different directions: of few rows by ‖H¹⁶‖^(1/16),
+/// of more by Lanczos steps.
 fn hat_norm<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
     let signs: Vec<f64> = changes
         .clone()

@@ -1,9 +1,11 @@
-//! A ridge model too wide for any d×d matrix: nothing but vectors is kept, and A is applied by passing over the rows.
+//! A ridge model too wide for any d×d matrix: nothing but vectors is kept, and A is applied by
+//! passing over the rows.
 //!
-//! Fit and every change are conjugate gradients, warm-started at the current parameters; they cost a pass over the
-//! non-zeros an iteration, so unlike the dense forms they do depend on n. What they leave is found by a pass in twice the
-//! precision (`row_pass.rs`) and taken out by conjugate gradients again, until the penalty's distance bound is within the
-//! tolerance. Columns far from zero are centred without filling sparse rows: (x − c)ᵀv is xᵀv − cᵀv.
+//! Fit and every change are conjugate gradients, warm-started at the current parameters; they cost
+//! a pass over the non-zeros an iteration, so unlike the dense forms they do depend on n. What they
+//! leave is found by a pass in twice the precision (`row_pass.rs`) and taken out by conjugate
+//! gradients again, until the penalty's distance bound is within the tolerance. Columns far from
+//! zero are centred without filling sparse rows: (x − c)ᵀv is xᵀv − cᵀv.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -37,7 +39,8 @@ const MOST_ROUNDS: usize = 8;
 const ENOUGH: f64 = 0.25;
 /// The share that a round goes on to where it would just miss that,
 const FURTHER: f64 = 1.0 / 1024.0;
-/// and by how much it may then miss this share: far from zero, bounds follow the gradient only roughly, and a second round makes up for it.
+/// and by how much it may then miss this share: far from zero, bounds follow the gradient only
+/// roughly, and a second round makes up for it.
 const ROUGHLY: f64 = 8.0;
 /// The share of the work that is left which a round is taken for.
 const FIRST_ROUND: f64 = 0.75;
@@ -169,7 +172,8 @@ impl<'a> RowOperator<'a> {
             targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
         }
         for (j, present) in present.iter().enumerate() {
-            // Rows that a sparse column does not mention are at zero, which may be far from its origin.
+            // Rows that a sparse column does not mention are at zero, which may be far from its
+            // origin.
             diagonal[first + j] +=
                 (weight - present).max(0.0) * self.basis.scaled_origin(j).powi(2);
         }
@@ -200,8 +204,9 @@ impl<'a> RowOperator<'a> {
         }
     }
 
-    /// A⁻¹·rhs column by column. Returns the iterations, and the error of a column that was not finished, which is as far
-    /// as it came. What is told of the work goes through the shares given.
+    /// A⁻¹·rhs column by column. Returns the iterations, and the error of a column that was not
+    /// finished, which is as far as it came. What is told of the work goes through the shares
+    /// given.
     fn solve(
         &self,
         rhs: &Mat<f64>,
@@ -302,7 +307,8 @@ impl<'a> RowOperator<'a> {
         })
     }
 
-    /// The gradient, and the bound that follows from it. Parameters are handed out without their second words.
+    /// The gradient, and the bound that follows from it. Parameters are handed out without their
+    /// second words.
     fn bound(
         &self,
         high: &Mat<f64>,
@@ -356,11 +362,13 @@ impl<'a> RowOperator<'a> {
     }
 }
 
-/// The relative residual that a round goes to, from parameters that are so far from the minimum as a share of their norm.
+/// The relative residual that a round goes to, from parameters that are so far from the minimum as
+/// a share of their norm.
 ///
-/// A round leaves about the same share of that distance as of the gradient. A fit begins nowhere and takes two rounds or more. A request
-/// begins near its end, and where the digits of one round would only just miss the tolerance, a second one would bring as many
-/// again that nobody asked for: then the first goes on instead, to a thousandth of the tolerance.
+/// A round leaves about the same share of that distance as of the gradient. A fit begins nowhere
+/// and takes two rounds or more. A request begins near its end, and where the digits of one round
+/// would only just miss the tolerance, a second one would bring as many again that nobody asked
+/// for: then the first goes on instead, to a thousandth of the tolerance.
 fn round_accuracy(away: f64, tolerance: f64) -> f64 {
     let is_enough = away * STEP_ACCURACY <= 0.8 * ENOUGH * tolerance;
     let further = FURTHER * tolerance / away;
@@ -371,7 +379,8 @@ fn round_accuracy(away: f64, tolerance: f64) -> f64 {
     }
 }
 
-/// A row times a vector, in several lanes: one sum of all terms would wait for every addition before the next.
+/// A row times a vector, in several lanes: one sum of all terms would wait for every addition
+/// before the next.
 fn row_product(row: RowRef<'_>, v: &[f64]) -> f64 {
     const LANES: usize = 4;
     match row {
@@ -520,7 +529,8 @@ mod tests {
         assert_eq!(round_accuracy(f64::INFINITY, 1e-9), STEP_ACCURACY);
         assert_eq!(round_accuracy(f64::NAN, 1e-9), STEP_ACCURACY);
         assert_eq!(round_accuracy(6e-6, 1e-9), STEP_ACCURACY);
-        // A request that one round is enough for, one that it is not, and one that is too far away for either.
+        // A request that one round is enough for, one that it is not, and one that is too far away
+        // for either.
         assert_eq!(round_accuracy(0.05, 1e-9), STEP_ACCURACY);
         assert!((round_accuracy(1.5, 1e-9) - 1e-9 / 1536.0).abs() < 1e-20);
         assert_eq!(round_accuracy(50.0, 1e-9), STEP_ACCURACY);

@@ -42,7 +42,8 @@ pub(super) fn predict<'a, M: Predict + 'a>(
         }
         for slot in 0..features.rows() {
             match aggregation {
-                // Divided before they are summed: the score of a class without rows may be the least number there is.
+                // Divided before they are summed: the score of a class without rows may be the
+                // least number there is.
                 Aggregation::Mean => {
                     (0..columns)
                         .for_each(|column| total[(slot, column)] += table[(slot, column)] / voters);
@@ -73,7 +74,8 @@ pub(super) fn predict<'a, M: Predict + 'a>(
     }))
 }
 
-/// Mean targets as scores. A model may have two columns for the two classes that one target tells apart by its sign.
+/// Mean targets as scores. A model may have two columns for the two classes that one target tells
+/// apart by its sign.
 fn widen(means: &[f64], columns: usize) -> Result<Vec<f64>> {
     match means {
         [mean] if columns == 2 => Ok(vec![-mean, *mean]),

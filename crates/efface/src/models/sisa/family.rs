@@ -25,8 +25,9 @@ pub type ShardedRecipe = Sisa<ShardRecipe>;
 /// A model of any family, in shards.
 pub type ShardedModel = SisaModel<ShardRecipe>;
 
-/// A recipe of any family that shards can be trained with: every family but k-means, whose clusters have no names that two
-/// shards share, and models trained with noise, whose certificate speaks of one model.
+/// A recipe of any family that shards can be trained with: every family but k-means, whose clusters
+/// have no names that two shards share, and models trained with noise, whose certificate speaks of
+/// one model.
 #[derive(Debug, Clone)]
 pub struct ShardRecipe {
     recipe: Recipe,
@@ -89,7 +90,8 @@ impl Predict for Arc<dyn ShardModel> {
     }
 }
 
-/// The recipe that the models of a stored shard are read with, by which none can be made: they are plain data.
+/// The recipe that the models of a stored shard are read with, by which none can be made: they are
+/// plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredShards;
 

@@ -1,4 +1,5 @@
-//! Rows that leave, join or change: the touched shards are trained again from their first touched slice.
+//! Rows that leave, join or change: the touched shards are trained again from their first touched
+//! slice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +13,8 @@ use crate::models::request;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Forget, Settled};
 
-/// Trains what is missing in each shard, several at a time. Every shard is trained alone, so that the number of threads
-/// decides nothing; of several errors the first shard's is reported.
+/// Trains what is missing in each shard, several at a time. Every shard is trained alone, so that
+/// the number of threads decides nothing; of several errors the first shard's is reported.
 pub(super) fn train_all<F>(
     sisa: &Sisa<F>,
     shards: &mut [ShardChain<F::Model>],
@@ -74,8 +75,8 @@ where
     F: Fit + Clone + Sync,
     F::Model: Clone + Send + Sync,
 {
-    /// Takes ids out, puts ids in, and trains the touched shards from their first touched slice. A row whose content
-    /// changes does both: it keeps its id and therefore its place.
+    /// Takes ids out, puts ids in, and trains the touched shards from their first touched slice. A
+    /// row whose content changes does both: it keeps its id and therefore its place.
     fn change(
         &self,
         method: &str,
@@ -220,7 +221,8 @@ where
         Claim::Exact
     }
 
-    /// Trains every shard anew. Fewer rows than shards are no error here: the request must not fail for it.
+    /// Trains every shard anew. Fewer rows than shards are no error here: the request must not fail
+    /// for it.
     fn forget(
         &self,
         model: &SisaModel<F>,

@@ -12,27 +12,32 @@
 //! | [`SisaForget`] | exact | the trainings of slices r … R−1 of one shard; on average (R+1)/2 trainings of n/S rows at most |
 //! | [`Retrain`](crate::methods::Retrain) | exact | all S·R trainings |
 //!
-//! Guarantee: exact, whatever the recipe does, as long as it is deterministic. No row moves when another leaves, so the
-//! checkpoints before the touched slice are those of a fit that never saw the row, and those after it are trained as
-//! that fit would train them: the model is, bit for bit, that of the same `Sisa` recipe on the retained rows. The reported
-//! bound is therefore 0. It says nothing of the distance to *one* model of all rows: a shard learns from n/S rows, and
-//! the answer of many such models is another one, as a rule a worse one. Several rows in one shard cost one training
-//! of its chain; touched shards are trained side by side on `threads` threads, with the same result for any number.
+//! Guarantee: exact, whatever the recipe does, as long as it is deterministic. No row moves when
+//! another leaves, so the checkpoints before the touched slice are those of a fit that never saw
+//! the row, and those after it are trained as that fit would train them: the model is, bit for bit,
+//! that of the same `Sisa` recipe on the retained rows. The reported bound is therefore 0. It says
+//! nothing of the distance to *one* model of all rows: a shard learns from n/S rows, and the answer
+//! of many such models is another one, as a rule a worse one. Several rows in one shard cost one
+//! training of its chain; touched shards are trained side by side on `threads` threads, with the
+//! same result for any number.
 //!
-//! Memory: S·R checkpoints, and the ids of all rows. Slices pay for recipes that profit from a start ([`Fit::resume`]).
-//! One that ignores it, as ridge and naive Bayes do, trains a shard of R slices R times over and gains nothing by it:
-//! give it one slice.
+//! Memory: S·R checkpoints, and the ids of all rows. Slices pay for recipes that profit from a
+//! start ([`Fit::resume`]). One that ignores it, as ridge and naive Bayes do, trains a shard of R
+//! slices R times over and gains nothing by it: give it one slice.
 //!
-//! When it fails, or says less: a shard or a first slice may lack a class. A recipe that then reports
-//! [`Error::EmptyClass`] is replaced, up to the slice where the class appears, by the constant mean of the targets. A shard
-//! without rows that weigh something abstains: it counts in neither vote nor mean. Any other error of the recipe is the
-//! error of the whole (ridge without a penalty needs more rows a slice than it has columns, for one). The fit refuses
-//! more shards than rows as a mistake; forgetting below that number is no mistake and leaves empty shards. The mean of
-//! log-likelihoods, as naive Bayes scores, is ruled by its lowest term: a class that one shard never saw is never the
-//! answer, so vote there. Scores must mean the same in every shard: the clusters of k-means do not.
+//! When it fails, or says less: a shard or a first slice may lack a class. A recipe that then
+//! reports [`Error::EmptyClass`] is replaced, up to the slice where the class appears, by the
+//! constant mean of the targets. A shard without rows that weigh something abstains: it counts in
+//! neither vote nor mean. Any other error of the recipe is the error of the whole (ridge without a
+//! penalty needs more rows a slice than it has columns, for one). The fit refuses more shards than
+//! rows as a mistake; forgetting below that number is no mistake and leaves empty shards. The mean
+//! of log-likelihoods, as naive Bayes scores, is ruled by its lowest term: a class that one shard
+//! never saw is never the answer, so vote there. Scores must mean the same in every shard: the
+//! clusters of k-means do not.
 //!
-//! Bourtoule, Chandrasekaran, Choquette-Choo, Jia, Travers, Zhang, Lie and Papernot 2021, "Machine unlearning". There
-//! rows are dealt to shards in turn; a hash leaves the shards a little unequal, and nobody else's place to chance.
+//! Bourtoule, Chandrasekaran, Choquette-Choo, Jia, Travers, Zhang, Lie and Papernot 2021, "Machine
+//! unlearning". There rows are dealt to shards in turn; a hash leaves the shards a little unequal,
+//! and nobody else's place to chance.
 
 mod aggregate;
 mod family;

@@ -13,8 +13,9 @@ const MOST_SLICES: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregation {
-    /// Every shard has one vote; for classifiers only. One output: the mean of +1 (score above 0) and −1. Several: for
-    /// each, the share of shards that score it highest; a tie goes to the earlier.
+    /// Every shard has one vote; for classifiers only. One output: the mean of +1 (score above 0)
+    /// and −1. Several: for each, the share of shards that score it highest; a tie goes to the
+    /// earlier.
     #[default]
     Vote,
     /// The mean of the scores.
@@ -69,7 +70,8 @@ impl<F> Sisa<F> {
         Self { threads, ..self }
     }
 
-    /// The shard and the slice of a row: a function of the seed and the id, so that no row moves when another leaves.
+    /// The shard and the slice of a row: a function of the seed and the id, so that no row moves
+    /// when another leaves.
     pub fn place(&self, id: RowId) -> (usize, usize) {
         let among = |count: usize, purpose| {
             (random_word(self.seed, purpose, id.0, 0) % count.max(1) as u64) as usize

@@ -1,4 +1,5 @@
-//! One shard: the ids of its slices, a checkpoint after each, and how the chain of checkpoints is trained.
+//! One shard: the ids of its slices, a checkpoint after each, and how the chain of checkpoints is
+//! trained.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ use crate::traits::Fit;
 pub enum ShardCheckpoint<M> {
     /// A model of all slices up to here.
     Trained(M),
-    /// A class had no row yet and the recipe cannot do without: the weighted mean of the targets answers to everything.
+    /// A class had no row yet and the recipe cannot do without: the weighted mean of the targets
+    /// answers to everything.
     Constant(Vec<f64>),
     /// No row up to here weighs anything: the shard has no say.
     Abstains,
@@ -77,7 +79,8 @@ impl ShardRows<'_> {
     }
 }
 
-/// Rows in the precision in which the store will keep them: a model must not know more digits than its rows.
+/// Rows in the precision in which the store will keep them: a model must not know more digits than
+/// its rows.
 pub(super) fn as_kept(store: &dyn RowStore, sample: RowId, new: &Rows) -> Result<Rows> {
     let mut kept = Rows::read(store, &[sample])?.filter(|_| false);
     kept.append(new)?;
@@ -184,8 +187,8 @@ fn learn<F: Fit>(
     }
 }
 
-/// The weighted mean of each target. Weights are taken relative to the largest, and terms to the total, lest a sum
-/// overflow.
+/// The weighted mean of each target. Weights are taken relative to the largest, and terms to the
+/// total, lest a sum overflow.
 fn mean_targets(rows: &Rows) -> Vec<f64> {
     let largest = rows
         .iter()

@@ -1,4 +1,5 @@
-//! The choice of a method on a logistic or softmax model; `methods/auto.rs` says what the method does.
+//! The choice of a method on a logistic or softmax model; `methods/auto.rs` says what the method
+//! does.
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -73,8 +74,9 @@ impl Auto {
         }
     }
 
-    /// As many steps as the bound demands: a Newton step that reads no retained row; then a look at their gradient; then
-    /// steps with the same Hessian as long as they pay; then training from where it stands.
+    /// As many steps as the bound demands: a Newton step that reads no retained row; then a look at
+    /// their gradient; then steps with the same Hessian as long as they pay; then training from
+    /// where it stands.
     pub(crate) fn change(
         &self,
         model: &LogisticModel,
@@ -95,7 +97,8 @@ impl Auto {
         };
         let mut work = RequestWork::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
-            // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
+            // Noise is accounted for at the optimum of the rows; where rows join, only training
+            // leads there.
             work.train_anew()?;
             "rows that join a certified model need training".to_string()
         } else {

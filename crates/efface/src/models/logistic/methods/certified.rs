@@ -1,4 +1,5 @@
-//! Newton steps under a budget on a logistic or softmax model; `methods/certified.rs` says what the method does.
+//! Newton steps under a budget on a logistic or softmax model; `methods/certified.rs` says what the
+//! method does.
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -72,8 +73,8 @@ impl Forget<LogisticModel> for Certified {
         let mut work = RequestWork::new(model, rows, gone, None)?;
         work.newton()?;
         if self.steps == 2 || !within(&work) {
-            // The rows have to be read. Where the kept Hessian is far behind, reading them once to make it anew spares
-            // the requests to come from reading them.
+            // The rows have to be read. Where the kept Hessian is far behind, reading them once to
+            // make it anew spares the requests to come from reading them.
             if work.is_behind() {
                 work.refresh()?
             } else {

@@ -1,4 +1,5 @@
-//! Gradient descent, replayed on a logistic or softmax model; `methods/delta_grad.rs` says what the method does.
+//! Gradient descent, replayed on a logistic or softmax model; `methods/delta_grad.rs` says what the
+//! method does.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ const NAME: &str = "delta_grad";
 const GOAL: f64 = 1e-7;
 
 impl DeltaGrad {
-    /// The model with a run of gradient descent over its rows in memory, so that the next request need not make one.
+    /// The model with a run of gradient descent over its rows in memory, so that the next request
+    /// need not make one.
     pub fn remember(&self, model: &LogisticModel, rows: &dyn RowStore) -> Result<LogisticModel> {
         self.check()?;
         let mut next = model.clone();

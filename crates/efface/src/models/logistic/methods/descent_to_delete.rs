@@ -1,4 +1,5 @@
-//! Gradient descent and publishing noise on a logistic or softmax model; `methods/descent_to_delete.rs` says what the method does.
+//! Gradient descent and publishing noise on a logistic or softmax model;
+//! `methods/descent_to_delete.rs` says what the method does.
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};

@@ -1,4 +1,5 @@
-//! The influence step on a logistic or softmax model; `methods/influence.rs` says what the method does.
+//! The influence step on a logistic or softmax model; `methods/influence.rs` says what the method
+//! does.
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};

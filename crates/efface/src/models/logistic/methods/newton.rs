@@ -34,7 +34,8 @@ impl Forget<LogisticModel> for Newton {
         }
         let steps = |work: &mut RequestWork<'_>| {
             for step in 0..self.steps {
-                // The first gradient is known from the rows that leave; every other one has to be looked up.
+                // The first gradient is known from the rows that leave; every other one has to be
+                // looked up.
                 if step > 0 {
                     work.measure()?;
                 }

@@ -1,4 +1,5 @@
-//! The projection residual update on a logistic or softmax model; `methods/projection_residual.rs` says what the method does.
+//! The projection residual update on a logistic or softmax model; `methods/projection_residual.rs`
+//! says what the method does.
 
 use faer::{Accum, Mat, Par};
 

@@ -1,4 +1,5 @@
-//! Rounds of the projection residual update on a logistic or softmax model; `methods/projection_residual.rs` says what the method does.
+//! Rounds of the projection residual update on a logistic or softmax model;
+//! `methods/projection_residual.rs` says what the method does.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -23,8 +24,9 @@ impl ProjectionResidual {
             ..Self::default()
         };
         rows.check(gone)?;
-        // A twin without curvature takes every gradient and Hessian at the parameters in use, which is what later rounds are
-        // about; the kept curvature would see its own linear picture only, in which the first round leaves nothing to do.
+        // A twin without curvature takes every gradient and Hessian at the parameters in use, which
+        // is what later rounds are about; the kept curvature would see its own linear picture only,
+        // in which the first round leaves nothing to do.
         let settings = model.settings().logistic.curvature(false);
         let all = rows.all()?;
         let bare = match model.outputs() {
@@ -35,7 +37,8 @@ impl ProjectionResidual {
         let mut moved = projection::distance(&bare.parameters(), &outcome.model.parameters());
         let mut rounds = 1;
         let mut read = all.len() + outcome.evidence.rows_read;
-        // The rows are out of the loss after the first round; what later rounds want of them is their span.
+        // The rows are out of the loss after the first round; what later rounds want of them is
+        // their span.
         let weightless = WeightlessRows {
             rows,
             gone: gone.iter().copied().collect(),

@@ -1,4 +1,5 @@
-//! Training from where the model stands on a logistic or softmax model; `methods/warm_start.rs` says what the method does.
+//! Training from where the model stands on a logistic or softmax model; `methods/warm_start.rs`
+//! says what the method does.
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};

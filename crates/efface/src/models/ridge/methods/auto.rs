@@ -34,7 +34,8 @@ impl Forget<RidgeModel> for Auto {
                     "no d×d matrix is kept at {d} features: conjugate gradients from the current parameters"
                 ),
             ),
-            // The closed form inverts a k×k matrix; beyond the width, solving the d×d one again is cheaper.
+            // The closed form inverts a k×k matrix; beyond the width, solving the d×d one again is
+            // cheaper.
             _ if k > d => (
                 &Summation,
                 format!("{k} rows are more than the {d} features: subtract and solve again"),

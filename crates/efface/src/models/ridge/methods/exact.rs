@@ -30,8 +30,8 @@ impl Forget<RidgeModel> for Exact {
     }
 }
 
-/// What the model without these rows would predict for them: Y_D − (I − H_D)⁻¹ r_D, one line per row, for free from
-/// what forgetting computes. Rows of weight 0 are predicted like any other.
+/// What the model without these rows would predict for them: Y_D − (I − H_D)⁻¹ r_D, one line per
+/// row, for free from what forgetting computes. Rows of weight 0 are predicted like any other.
 pub fn leave_out_predictions(
     model: &RidgeModel,
     rows: &dyn RowStore,

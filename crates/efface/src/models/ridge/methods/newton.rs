@@ -32,7 +32,8 @@ impl Forget<RidgeModel> for Newton {
         let (RidgeBody::Dense(body), false) = (&model.body, gone.is_empty()) else {
             return model.exactly(NAME, rows, gone, None);
         };
-        // Where a leverage is 1 up to rounding there is no step to take; the closed form knows what to do instead.
+        // Where a leverage is 1 up to rounding there is no step to take; the closed form knows what
+        // to do instead.
         let Ok((change, start, par)) = body.prepare(model, NAME, rows, gone) else {
             return model.exactly(NAME, rows, gone, None);
         };

@@ -1,4 +1,5 @@
-//! The projection residual update on a ridge model; `methods/projection_residual.rs` says what the method does.
+//! The projection residual update on a ridge model; `methods/projection_residual.rs` says what the
+//! method does.
 
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
@@ -153,7 +154,8 @@ fn raw_rows(model: &RidgeModel, rows: &dyn RowStore, ids: &[RowId]) -> Result<Ma
     Ok(raw)
 }
 
-/// r̂ under the parameters in use, which after an approximate method are not the minimum that `change` starts from.
+/// r̂ under the parameters in use, which after an approximate method are not the minimum that
+/// `change` starts from.
 pub(super) fn residual_in_use(
     model: &RidgeModel,
     change: &RidgeChange,
@@ -179,10 +181,11 @@ fn misfits(core: &ChangeCore, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
     })
 }
 
-/// The update as the papers print it, with their errors corrected: leave-k-out predictions from the hat block, Gram–Schmidt
-/// of the removed rows, the k×k matrix C = Σ c_i c_iᵀ of their coordinates, its eigenvectors carried back, and one
-/// projected gradient step. Slower than the form above, and here to be compared with it. `x` has one column per row, `y`
-/// one line, `theta` one column per output; `hat` is H_D.
+/// The update as the papers print it, with their errors corrected: leave-k-out predictions from the
+/// hat block, Gram–Schmidt of the removed rows, the k×k matrix C = Σ c_i c_iᵀ of their coordinates,
+/// its eigenvectors carried back, and one projected gradient step. Slower than the form above, and
+/// here to be compared with it. `x` has one column per row, `y` one line, `theta` one column per
+/// output; `hat` is H_D.
 pub fn printed_form(
     x: &Mat<f64>,
     y: &Mat<f64>,
@@ -307,7 +310,8 @@ mod tests {
         x.transpose() * z
     }
 
-    /// The fast form equals the printed one, corrected, on ordinary, duplicate and zero rows, and for k > d.
+    /// The fast form equals the printed one, corrected, on ordinary, duplicate and zero rows, and
+    /// for k > d.
     #[test]
     fn the_fast_form_is_the_printed_one() {
         for (n, d, k, copies) in [
@@ -339,7 +343,8 @@ mod tests {
         }
     }
 
-    /// Theorem 1: the move is the projection of the whole way to retraining onto the span of the removed rows.
+    /// Theorem 1: the move is the projection of the whole way to retraining onto the span of the
+    /// removed rows.
     #[test]
     fn it_is_the_projection_of_the_exact_move() {
         let rows = rows(50, 8, false);
@@ -363,7 +368,8 @@ mod tests {
         let gram = x.transpose() * &x;
         let along = gram.partial_piv_lu().solve(x.transpose() * &way);
         assert!((&projected - &theta - &x * along).norm_l2() < 1e-12);
-        // What the projection leaves is orthogonal to the removed rows: it predicts them as the retrained model does.
+        // What the projection leaves is orthogonal to the removed rows: it predicts them as the
+        // retrained model does.
         let predictions = leave_out_predictions(&model, &rows, &ids).unwrap();
         assert!((x.transpose() * &projected - predictions).norm_max() < 1e-12);
     }

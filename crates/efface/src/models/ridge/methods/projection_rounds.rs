@@ -1,4 +1,5 @@
-//! Rounds of the projection residual update on a ridge model; `methods/projection_residual.rs` says what the method does.
+//! Rounds of the projection residual update on a ridge model; `methods/projection_residual.rs` says
+//! what the method does.
 
 use crate::error::Result;
 use crate::evidence::Outcome;
