@@ -7,6 +7,7 @@ mod crates;
 mod data;
 mod machine;
 mod methods;
+mod mutants;
 mod networks;
 mod package;
 mod python;
@@ -51,6 +52,8 @@ cargo xtask <command>
   release-check  licences, bans and sources of all dependencies, advisories, and the list of parts (SBOM)
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   torture serve [KILLS]   kill -9 of the service under load
+  torture combinations [COUNT [FIRST [SECONDS]]]  random combinations of options against a fresh fit, through the command
+  mutants [COUNT [SEED [THREADS]]]  mutation testing of bounds, changes, claims, ledger and the service's requests
   verifier       compiles the verifier of receipts for browsers; the next build of the server takes it along
   service        the page in Chromium, and the API against its description
   integrations [fides]  the files of docs/integrations against a server and their packages
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Some("service") => test::service(),
         Some("integrations") => test::integrations(rest),
         Some("torture") => torture::run(rest),
+        Some("mutants") => mutants::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::python::VERIFIER;
-use crate::{crates, package, release, root, service as service_tests, tidy};
+use crate::{crates, mutants, package, release, root, service as service_tests, tidy};
 
 /// A part of the tests.
 struct TestPart {
@@ -198,6 +198,9 @@ fn unit_tests() -> Result<()> {
         "cargo",
         &[&WORKSPACE[..], &["--lib", "--bins", "--quiet"]].concat(),
     )?;
+    let tool = ["test", "--manifest-path", mutants::MANIFEST];
+    let target = ["--target-dir", "target/mutants/tool", "--quiet"];
+    crate::run("cargo", &[&tool[..], &target].concat())?;
     // Without the Parquet reader the crate must still be whole.
     crate::run(
         "cargo",
@@ -290,11 +293,13 @@ fn doctests() -> Result<()> {
 /// A short version of `cargo xtask torture`.
 fn torture() -> Result<()> {
     build_programs()?;
+    let command = program("efface")?;
     let program = program("efface-torture")?;
     crate::run(&program, &["kills", "40"])?;
     crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;
     crate::run(&program, &["tamper", "12"])?;
+    crate::run(&program, &["combinations", &command, "1", "100"])?;
     crate::run(&program, &["readers", "400"])?;
     crate::run(&program, &["serve-kills", "20"])?;
     crate::run(&program, &["repeats", "5000"])

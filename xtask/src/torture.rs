@@ -10,6 +10,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let ["serve", rest @ ..] = words.as_slice() {
         return serve(rest.first().copied().unwrap_or("200"));
     }
+    if let ["combinations", rest @ ..] = words.as_slice() {
+        return combinations(rest);
+    }
     let kills = words.first().copied().unwrap_or("500");
     ensure!(
         kills.parse::<u64>().is_ok(),
@@ -46,6 +49,22 @@ fn serve(kills: &str) -> Result<()> {
         "cargo xtask torture serve [KILLS]: {kills} is not a number"
     );
     crate::run(&program()?, &["serve-kills", kills])
+}
+
+/// Random combinations of options, each compared with a fresh fit.
+fn combinations(words: &[&str]) -> Result<()> {
+    let usage = "cargo xtask torture combinations [COUNT [FIRST [SECONDS]]]";
+    ensure!(
+        words.len() <= 3 && words.iter().all(|word| word.parse::<u64>().is_ok()),
+        "{usage}"
+    );
+    let count = words.first().copied().unwrap_or("2000");
+    let first = words.get(1).copied().unwrap_or("1");
+    let seconds = words.get(2).copied().unwrap_or("86400");
+    let program = program()?;
+    crate::run("cargo", &["build", "--release", "--quiet"])?;
+    let command = program.replace("efface-torture", "efface");
+    crate::run(&program, &["combinations", &command, first, count, seconds])
 }
 
 /// A server under load, beside a handler that only answers.

@@ -4,6 +4,7 @@
 //! that does not hold ends the run with an error.
 
 mod bulk;
+mod combinations;
 mod disk;
 mod kill;
 mod leftovers;
@@ -27,7 +28,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | rows csv|parquet|classes ROWS COLUMNS | serve-kills N | serve-load SECONDS";
+const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | combinations EFFACE FIRST COUNT [SECONDS] | latency N | groups | open ROWS FEATURES | seeds FOLDER | rows csv|parquet|classes ROWS COLUMNS | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -53,6 +54,15 @@ fn main() -> Result {
         ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),
         ["rollback", count] => rollback::run(count.parse()?),
+        ["combinations", program, first, count, rest @ ..] => {
+            let seconds = rest.first().map_or(Ok(u64::MAX / 2), |word| word.parse())?;
+            let limits = combinations::Limits {
+                first: first.parse()?,
+                count: count.parse()?,
+                time: std::time::Duration::from_secs(seconds),
+            };
+            combinations::run(Path::new(program), limits)
+        }
         ["latency", count] => speed::latency(count.parse()?),
         ["groups"] => speed::groups(),
         ["open", rows, features] => speed::open(rows.parse()?, features.parse()?),
