@@ -490,3 +490,40 @@ fn damaged_sums_are_told() {
         }
     }
 }
+
+/// Counts and extremes of columns that are not those of the rows are found by reading the rows,
+/// also where the owner of the key signed them.
+#[test]
+fn counts_of_columns_are_held_against_the_rows() {
+    let bench = Bench::new();
+    let mut asked = request(&(COLUMNS.to_owned() + &rows(60).concat()), "price");
+    asked.id = Some("id".into());
+    asked.ignore = ["w", "class"].map(String::from).to_vec();
+    asked.steps.scale = ColumnScale::MinMax;
+    bench.fit("model", &asked);
+    let path = bench.path("model");
+    let stored = part(&path, "encoder");
+    let found = || {
+        let checks = Engine::open(&path)
+            .unwrap()
+            .verify_rows(None, true)
+            .unwrap();
+        let told = checks.into_iter().find(|check| check.check == "rows");
+        told.unwrap().found
+    };
+    assert!(!found().contains("what is kept of column"), "{}", found());
+    let changes: [(&str, fn(&mut serde_json::Value)); 3] = [
+        ("q", |sums| sums["least"]["value"] = (-777.5).into()),
+        ("q", |sums| sums["most"]["rows"] = 9.into()),
+        ("r", |sums| sums["present"] = 61.into()),
+    ];
+    for (column, change) in changes {
+        let mut encoder: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+        let columns = encoder["columns"].as_array_mut().unwrap();
+        let own = columns.iter_mut().find(|own| own["name"] == column);
+        change(&mut own.unwrap()["kind"]["number"]["sums"]);
+        forge(&path, "encoder", &serde_json::to_vec(&encoder).unwrap());
+        let wanted = format!("what is kept of column `{column}` is not that of its rows");
+        assert_eq!(found(), wanted);
+    }
+}

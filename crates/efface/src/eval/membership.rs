@@ -29,7 +29,7 @@ use super::exposure::{Exposure, OracleRecord, SeenRows};
 use super::oracles::{OraclePlan, Trials};
 use super::shadow::ShadowFitter;
 use super::task::{Task, judge};
-use super::view::{FixedFeatures, FollowingFeatures};
+use super::view::{FixedFeatures, OracleSubject};
 use crate::error::{Error, Result};
 use crate::methods::Method;
 use crate::models::{Model, Recipe};
@@ -75,19 +75,6 @@ pub fn membership_inference(
         features: &FixedFeatures,
     };
     subject.membership(gone, methods, trials, progress)
-}
-
-/// The model that oracles are made of.
-#[derive(Clone, Copy)]
-pub struct OracleSubject<'a> {
-    /// Trains it.
-    pub recipe: &'a Recipe,
-    /// The meaning of its targets.
-    pub task: Task,
-    /// All rows, in the features of the model under audit.
-    pub rows: &'a Rows,
-    /// The features that every oracle has of its own, fitted on the rows that it sees.
-    pub features: &'a dyn FollowingFeatures,
 }
 
 impl OracleSubject<'_> {

@@ -59,7 +59,7 @@ pub use klom::{
     normal_divergence, normal_klom,
 };
 pub use likelihood::likelihood_ratio;
-pub use membership::{Membership, OracleSubject, membership_inference, population_threshold};
+pub use membership::{Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
 pub use relearning::{
@@ -67,4 +67,4 @@ pub use relearning::{
 };
 pub use task::{RowJudgement, Task, judge};
 pub use utility::{Utility, utility};
-pub use view::{FixedFeatures, FollowingFeatures, ModelView};
+pub use view::{FixedFeatures, FollowingFeatures, ModelView, OracleSubject};

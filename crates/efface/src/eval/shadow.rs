@@ -10,9 +10,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::membership::OracleSubject;
 use super::oracles::{OracleDraw, OraclePlan};
-use super::view::FollowingFeatures;
+use super::view::{FollowingFeatures, OracleSubject};
 use crate::error::{Error, Result};
 use crate::models::ridge::GroupSums;
 use crate::models::{Model, Recipe, Ridge, ScoreKind};
@@ -84,7 +83,7 @@ impl<'a> ShadowFitter<'a> {
     pub(super) fn fit(
         &self,
         draw: &OracleDraw,
-        view: &Cow<'_, Rows>,
+        view: &Rows,
         with_forgotten: bool,
     ) -> Result<Model> {
         let subset = |ids: Vec<RowId>| {
@@ -92,9 +91,10 @@ impl<'a> ShadowFitter<'a> {
             view.filter(|id| ids.contains(&id))
         };
         // Sums and a start are in the features that oracles share.
-        let way = match view {
-            Cow::Borrowed(_) => &self.way,
-            Cow::Owned(_) => &ShadowFitting::Plain,
+        let way = if std::ptr::eq(view, self.rows) {
+            &self.way
+        } else {
+            &ShadowFitting::Plain
         };
         if let ShadowFitting::Sums(parts) = way {
             let more = subset(self.plan.targets_in(draw, with_forgotten).collect());

@@ -4,9 +4,10 @@
 
 use std::collections::HashSet;
 
+use super::task::Task;
 use crate::error::Result;
 use crate::methods::Method;
-use crate::models::Model;
+use crate::models::{Model, Recipe};
 use crate::rows::{RowId, Rows};
 
 /// A model beside rows in the features that it reads.
@@ -55,4 +56,17 @@ impl FollowingFeatures for FixedFeatures {
     fn are_followed_by(&self, _method: &Method) -> bool {
         false
     }
+}
+
+/// The model that oracles are made of.
+#[derive(Clone, Copy)]
+pub struct OracleSubject<'a> {
+    /// Trains it.
+    pub recipe: &'a Recipe,
+    /// The meaning of its targets.
+    pub task: Task,
+    /// All rows, in the features of the model under audit.
+    pub rows: &'a Rows,
+    /// The features that every oracle has of its own, fitted on the rows that it sees.
+    pub features: &'a dyn FollowingFeatures,
 }

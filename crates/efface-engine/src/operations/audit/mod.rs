@@ -55,7 +55,7 @@ struct AuditSubject {
     gone: Vec<RowId>,
     gone_before: bool,
     /// The methods to compare, and what those gave whose features follow the rows.
-    ways: Vec<(Method, Option<ModelState>)>,
+    ways: Vec<(Method, Option<AuditedModel>)>,
     /// Rows that the model never saw, as a file would keep them.
     held_out: Option<Rows>,
     twins: TwinReport,
@@ -66,7 +66,7 @@ struct AuditSubject {
 }
 
 /// A model that is compared, and the features that it reads.
-struct ModelState {
+struct AuditedModel {
     name: String,
     evidence: Option<Evidence>,
     seconds: Option<f64>,
@@ -291,14 +291,14 @@ fn followed(
     method: &Method,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<Option<ModelState>> {
+) -> Result<Option<AuditedModel>> {
     let started = Instant::now();
     let Some(refitted) = change.try_refit(method, gone, progress)? else {
         return Ok(None);
     };
     let mut evidence = refitted.outcome.evidence;
     evidence.tolerance = method.tolerance().or(evidence.tolerance);
-    Ok(Some(ModelState {
+    Ok(Some(AuditedModel {
         name: method.name().to_owned(),
         evidence: Some(evidence),
         seconds: Some(started.elapsed().as_secs_f64()),
@@ -320,12 +320,12 @@ impl AuditSubject {
     }
 
     /// A model that is fitted on the rows with these ids, and on nothing that follows from others.
-    fn fitted_on(&self, name: &str, members: &HashSet<RowId>) -> Result<ModelState> {
+    fn fitted_on(&self, name: &str, members: &HashSet<RowId>) -> Result<AuditedModel> {
         let started = Instant::now();
         let view = self.features.view(members)?;
         let rows = self.seen_by(view.as_ref())?;
         let model = self.recipe.fit(&rows.filter(|id| members.contains(&id)))?;
-        Ok(ModelState {
+        Ok(AuditedModel {
             name: name.to_owned(),
             evidence: None,
             seconds: Some(started.elapsed().as_secs_f64()),
@@ -335,8 +335,8 @@ impl AuditSubject {
     }
 
     /// The models to compare: before, retrained, and after every method.
-    fn compared_models(&mut self, out: &HashSet<RowId>) -> Result<Vec<ModelState>> {
-        let in_file = |name: &str| ModelState {
+    fn compared_models(&mut self, out: &HashSet<RowId>) -> Result<Vec<AuditedModel>> {
+        let in_file = |name: &str| AuditedModel {
             name: name.to_owned(),
             evidence: None,
             seconds: None,
@@ -346,7 +346,7 @@ impl AuditSubject {
         let retained = self.rows.ids().filter(|id| !out.contains(id)).collect();
         let retrained = self.fitted_on("retrain", &retained)?;
         if self.gone_before {
-            let before = ModelState {
+            let before = AuditedModel {
                 seconds: None,
                 ..self.fitted_on("before", &self.rows.ids().collect())?
             };
@@ -360,7 +360,7 @@ impl AuditSubject {
             }
             let started = Instant::now();
             let outcome = self.model.forget(method, &self.rows, &self.gone)?;
-            models.push(ModelState {
+            models.push(AuditedModel {
                 name: method.name().to_owned(),
                 evidence: Some(outcome.evidence),
                 seconds: Some(started.elapsed().as_secs_f64()),
@@ -386,7 +386,7 @@ impl AuditSubject {
             return Ok(Vec::new());
         };
         let have_own_features = models.iter().any(|state| state.view.is_some());
-        let names = |state: &ModelState| {
+        let names = |state: &AuditedModel| {
             let view = state.view.as_ref().unwrap_or(&self.features.model);
             have_own_features.then(|| view.names()).flatten()
         };
