@@ -8,10 +8,11 @@ mod pipeline_list;
 
 use common::*;
 use efface::features::{ColumnScale, TermWeighting, WordSource};
+use efface::models::logistic::Privacy;
 use efface::{KMeans, Logistic, Method, NotCovered, Recipe};
 use efface_engine::{
-    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent,
-    SuppressionScope,
+    AuditRequest, AuditRows, ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions,
+    PolicyChange, Silent, SuppressionScope,
 };
 use pipeline_list::*;
 use proptest::prelude::*;
@@ -288,6 +289,308 @@ fn a_method_that_keeps_the_features_says_so_and_the_next_one_follows() {
         .filter(|line| line.id != "r7" && line.id != "r8")
         .collect();
     same(&engine, &left, pipeline, 1e-10);
+}
+
+/// Returns the ids of rows whose departure changes most statistics: those of the least and greatest
+/// size.
+fn extremes(rows: &[&Line]) -> [String; 2] {
+    let size = |line: &&&Line| -> f64 { line.cells.split(',').nth(1).unwrap().parse().unwrap() };
+    let order = |a: &&&Line, b: &&&Line| size(a).total_cmp(&size(b));
+    [
+        rows.iter().min_by(order).unwrap().id.clone(),
+        rows.iter().max_by(order).unwrap().id.clone(),
+    ]
+}
+
+/// The numbers by which columns are scaled and words are weighed, and the names of the features.
+fn features_of(engine: &Engine) -> (Vec<String>, Vec<f64>) {
+    let parameters = engine.parameters().unwrap();
+    let scales = parameters
+        .vectors
+        .iter()
+        .filter(|(name, _)| name.starts_with("feature_"))
+        .flat_map(|(_, values)| values.clone())
+        .collect();
+    (parameters.features, scales)
+}
+
+/// Returns true if two models read the same features.
+fn read_alike(a: &Engine, b: &Engine) -> bool {
+    let (names, scales) = features_of(a);
+    let (other_names, other_scales) = features_of(b);
+    names == other_names
+        && scales
+            .iter()
+            .zip(&other_scales)
+            .all(|(x, y)| (x - y).abs() <= 1e-12 * (1.0 + y.abs()))
+}
+
+/// Every pipeline, and every method that does not retrain: the evidence lists what still follows
+/// from rows that are gone, later changes do not hide it, and an answer that claims to be exact is
+/// that of a fit on the rows that are there.
+#[test]
+fn a_method_that_does_not_retrain_tells_stale_features_until_they_are_made_anew() {
+    let new = Line {
+        id: "n1".into(),
+        cells: "n1,60.5,30,red,word1 word2 word3 word4 odd1,60,no,1\n".into(),
+    };
+    let methods: Vec<Method> = ["influence", "newton", "projection_residual", "delta_grad"]
+        .into_iter()
+        .map(|name| Method::named(name).unwrap())
+        .collect();
+    let rows = lines(40);
+    let all: Vec<&Line> = rows.iter().collect();
+    let gone = extremes(&all);
+    let mut left: Vec<&Line> = all
+        .iter()
+        .copied()
+        .filter(|line| !gone.contains(&line.id))
+        .collect();
+    let mut tried = 0;
+    for pipeline in PIPELINES {
+        let name = pipeline.0;
+        let bench = Bench::new();
+        let fresh = bench.fit("fresh", &asked(&left, pipeline));
+        for method in &methods {
+            let mut engine = bench.fit("model", &asked(&all, pipeline));
+            let who = ids(&[&gone[0], &gone[1]]);
+            // Not every method is for every family.
+            let Ok(report) = engine.forget(&by_method(&who, method), &ForgetOptions::default())
+            else {
+                continue;
+            };
+            tried += 1;
+            let name = format!("{name} by {}", method.name());
+            let is_told = |list: &[NotCovered]| {
+                list.iter()
+                    .any(|what| what.reaches_answers() && *what != NotCovered::ApproximateStep)
+            };
+            assert!(
+                read_alike(&engine, &fresh) || is_told(&report.evidence.not_covered),
+                "{name}: {report:?}"
+            );
+            assert_ne!(report.claim, "certified", "{name}");
+            // As another process would.
+            engine = Engine::open(&bench.path("model")).unwrap();
+            let summary = engine.summary().unwrap();
+            assert!(
+                read_alike(&engine, &fresh) || is_told(&summary.not_covered),
+                "{name}: {:?}",
+                summary.not_covered
+            );
+            let report = engine.learn(csv(&text(&[&new])), &Silent).unwrap();
+            left.push(&new);
+            if report.claim == "exact" && covered(&report.evidence.not_covered) {
+                same(&engine, &left, pipeline, tolerance(pipeline));
+            }
+            let retrained = by_method(&ids(&["n1"]), &Method::Retrain);
+            engine
+                .forget(&retrained, &ForgetOptions::default())
+                .unwrap();
+            left.pop();
+            same(&engine, &left, pipeline, tolerance(pipeline));
+        }
+    }
+    assert!(tried > 30, "{tried}");
+}
+
+/// A certificate of noise speaks of the parameters. It is not claimed for a model whose features
+/// still follow from rows that are gone, and retraining makes both anew.
+#[test]
+fn no_certificate_is_claimed_for_features_that_follow_from_rows_that_are_gone() {
+    for scale in [
+        ColumnScale::None,
+        ColumnScale::Standard,
+        ColumnScale::MinMax,
+    ] {
+        for privacy in [
+            Privacy::removal(1.0, 1e-4, 0),
+            Privacy::descent(1.0, 1e-4, 0),
+        ] {
+            let ask = |rows: &[&Line]| {
+                let mut asked = request(&text(rows), "liked");
+                asked.id = Some("id".into());
+                numbers(&mut asked);
+                asked.ignore.extend(["price", "stars"].map(String::from));
+                asked.steps.scale = scale;
+                asked.model = Logistic::new(10.0).privacy(privacy).into();
+                asked
+            };
+            let rows = lines(60);
+            let all: Vec<&Line> = rows.iter().collect();
+            let [gone, kept] = extremes(&all);
+            let bench = Bench::new();
+            let mut engine = bench.fit("model", &ask(&all));
+            let mut forget = |id: &str, method: Method| {
+                let asked = by_method(&ids(&[id]), &method);
+                let report = engine.forget(&asked, &ForgetOptions::default()).unwrap();
+                let has_scale = report
+                    .evidence
+                    .not_covered
+                    .iter()
+                    .any(|what| matches!(what, NotCovered::FeatureScale { .. }));
+                (
+                    report.claim,
+                    has_scale,
+                    report.evidence.certificate.is_some(),
+                )
+            };
+            let is_scaled = scale != ColumnScale::None;
+            let claim = if is_scaled {
+                "approximate"
+            } else {
+                "certified"
+            };
+            assert_eq!(
+                forget(&gone, Method::default()),
+                (claim.to_owned(), is_scaled, !is_scaled),
+                "{scale:?}"
+            );
+            let (_, has_scale, _) = forget(&kept, Method::Retrain);
+            assert!(!has_scale, "{scale:?}");
+            let left: Vec<&Line> = all
+                .iter()
+                .copied()
+                .filter(|line| line.id != gone && line.id != kept)
+                .collect();
+            assert!(
+                read_alike(&engine, &bench.fit("fresh", &ask(&left))),
+                "{scale:?}"
+            );
+        }
+    }
+}
+
+/// Returns the largest difference between scores of the same rows.
+fn largest_change(a: &Engine, b: &Engine, table: &str) -> f64 {
+    let scores = |engine: &Engine| -> Vec<f64> {
+        predictions(engine, table)
+            .into_iter()
+            .flat_map(|row| row.scores)
+            .collect()
+    };
+    let gaps = scores(a)
+        .into_iter()
+        .zip(scores(b))
+        .map(|(x, y)| (x - y).abs());
+    gaps.fold(0.0, f64::max)
+}
+
+/// An audit retrains features and model: its largest change of a score is that of two fresh fits,
+/// whatever the features are, and a method that promises no exactness is held against that too.
+#[test]
+fn an_audit_compares_with_a_fit_of_features_and_model() {
+    let rows = lines(40);
+    let all: Vec<&Line> = rows.iter().collect();
+    let gone = extremes(&all);
+    let left: Vec<&Line> = all
+        .iter()
+        .copied()
+        .filter(|line| !gone.contains(&line.id))
+        .collect();
+    for pipeline in PIPELINES {
+        let name = pipeline.0;
+        let bench = Bench::new();
+        let mut engine = bench.fit("model", &asked(&all, pipeline));
+        let fresh = bench.fit("fresh", &asked(&left, pipeline));
+        let influence = Method::named("influence").unwrap();
+        let mut request = AuditRequest {
+            methods: vec![Method::default(), influence],
+            oracles: 0,
+            ..AuditRequest::new(AuditRows::Present(ids(&[&gone[0], &gone[1]])))
+        };
+        let report = match engine.audit(&request, &Silent) {
+            Ok(report) => report,
+            // Not every method is for every family, or for balanced classes.
+            Err(_) => {
+                request.methods.pop();
+                engine.audit(&request, &Silent).unwrap()
+            }
+        };
+        let told = |state: &str| report.state(state).unwrap().distance.unwrap();
+        let near = |found: f64, engine: &Engine| {
+            let wanted = largest_change(engine, &fresh, &text(&all));
+            assert!(
+                (found - wanted).abs() <= 100.0 * tolerance(pipeline) * (1.0 + wanted),
+                "{name}: {found} and {wanted}"
+            );
+        };
+        near(told("before").largest_prediction_change, &engine);
+        let auto = report
+            .states
+            .iter()
+            .find(|state| !["before", "retrain", "influence"].contains(&state.state.as_str()));
+        let auto = auto.unwrap().distance.unwrap().largest_prediction_change;
+        assert!(auto <= 1e-6, "{name}: {auto}");
+        if request.methods.len() == 2 {
+            let forgotten = engine
+                .forget(
+                    &by_method(&ids(&[&gone[0], &gone[1]]), &influence),
+                    &ForgetOptions::default(),
+                )
+                .unwrap();
+            // An audit also sees the weights of names that no prediction reaches any more.
+            if forgotten.features_dropped == 0 {
+                near(told("influence").largest_prediction_change, &engine);
+            }
+        }
+        // A row that left by a step that kept the features is still seen in them.
+        let mut again = engine;
+        if request.methods.len() == 1 {
+            let who = by_method(&ids(&[&gone[0], &gone[1]]), &Method::default());
+            again.forget(&who, &ForgetOptions::default()).unwrap();
+        }
+        let departed: Vec<&Line> = all
+            .iter()
+            .copied()
+            .filter(|line| gone.contains(&line.id))
+            .collect();
+        let afterwards = AuditRequest {
+            oracles: 0,
+            ..AuditRequest::new(AuditRows::Gone(csv(&text(&departed)).into()))
+        };
+        let report = again.audit(&afterwards, &Silent).unwrap();
+        let found = report.state("model").unwrap().distance.unwrap();
+        near(found.largest_prediction_change, &again);
+    }
+}
+
+/// The models of the attacks have features of their own: a scale that follows from a row which is
+/// gone is seen in the rows that stay, and a method that makes the features anew leaves nothing.
+#[test]
+fn oracles_are_fitted_with_their_features() {
+    let rows = lines(60);
+    let all: Vec<&Line> = rows.iter().collect();
+    let far = Line {
+        id: "far".into(),
+        cells: "far,400,30,red,word1 word2 word3 word4 odd1,60,no,1\n".into(),
+    };
+    let with: Vec<&Line> = all.iter().copied().chain([&far]).collect();
+    for name in [
+        "ridge between extremes",
+        "logistic between extremes",
+        "ridge on weights of words",
+        "ridge on principal components of numbers",
+        "ridge on standard scores",
+    ] {
+        let pipeline = PIPELINES
+            .iter()
+            .find(|pipeline| pipeline.0 == name)
+            .unwrap();
+        let bench = Bench::new();
+        let engine = bench.fit("model", &asked(&with, pipeline));
+        let request = AuditRequest {
+            methods: vec![Method::default(), Method::named("influence").unwrap()],
+            oracles: 16,
+            threads: 2,
+            ..AuditRequest::new(AuditRows::Present(ids(&["far"])))
+        };
+        let report = engine.audit(&request, &Silent).unwrap();
+        let membership = report.membership.unwrap();
+        let worst = |state: &str| membership.of(state).unwrap().paired_klom.retained.worst;
+        assert!(worst("auto") < 1e-9, "{name}: {}", worst("auto"));
+        assert!(worst("influence") > 1e-3, "{name}: {}", worst("influence"));
+    }
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub(crate) fn of_rows(
     if rows.is_empty() || !(has_components || blueprint.is_balanced() && by_class) {
         return None;
     }
+    if !encoder.follows_column_sums() {
+        return None;
+    }
     let width = encoder.column_width();
     let outputs = blueprint.outputs();
     let products = rows.len() as f64 * (width as f64).powi(2);

@@ -246,4 +246,25 @@ pub(crate) const PIPELINES: &[Pipeline] = &[
         request.steps.scale = ColumnScale::Standard;
         *request = request.clone().naive_bayes();
     }),
+    ("logistic between extremes", |request| {
+        numbers(request);
+        request.steps.scale = ColumnScale::MinMax;
+        request.targets = vec!["liked".into()];
+        request.model = Logistic::default().tolerance(1e-10).into();
+    }),
+    ("softmax between extremes, with gaps", |request| {
+        numbers(request);
+        request.steps.scale = ColumnScale::MinMax;
+        request.steps.missing = MissingNumbers::Mean { indicator: true };
+        request.targets = vec!["stars".into()];
+        request.model = Softmax::default().tolerance(1e-10).into();
+    }),
+    ("ridge on products between extremes", |request| {
+        numbers(request);
+        request.steps.scale = ColumnScale::MinMax;
+        request.steps.expansion = FeatureExpansion::Polynomial {
+            degree: 2,
+            interactions: false,
+        };
+    }),
 ];

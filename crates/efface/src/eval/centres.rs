@@ -1,27 +1,26 @@
 //! Clusters have no names: two k-means models are compared after their centres have been matched.
 
-use faer::Mat;
+use faer::{Mat, MatRef};
 
 use crate::models::{KMeansModel, Model};
 
-/// For every centre of `truth`, in order, the centre of `model` that stands for it: the nearest two
-/// of all are matched first, then the nearest two of the rest, and so on. Equal distances go by the
-/// numbers of the centres, so that a model matches itself.
-fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
-    let own = model.centers();
-    let other = truth.centers();
-    let mut pairs = Vec::with_capacity(own.nrows() * other.nrows());
-    for to in 0..other.nrows() {
-        for from in 0..own.nrows() {
-            let square: f64 = (0..own.ncols())
-                .map(|j| (own[(from, j)] - other[(to, j)]).powi(2))
+/// For every cluster of the true model, in order, the cluster of the other model that stands for
+/// it. Columns are clusters, and equal lines of both tables describe them alike. The nearest two of
+/// all are matched first, then the nearest two of the rest, and so on. Equal distances go by the
+/// numbers of the clusters, so that a model matches itself.
+fn matched(own: MatRef<'_, f64>, other: MatRef<'_, f64>) -> Vec<usize> {
+    let mut pairs = Vec::with_capacity(own.ncols() * other.ncols());
+    for to in 0..other.ncols() {
+        for from in 0..own.ncols() {
+            let square: f64 = (0..own.nrows())
+                .map(|j| (own[(j, from)] - other[(j, to)]).powi(2))
                 .sum();
             pairs.push((square, to, from));
         }
     }
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let mut stands_for = vec![None; other.nrows()];
-    let mut taken = vec![false; own.nrows()];
+    let mut stands_for = vec![None; other.ncols()];
+    let mut taken = vec![false; own.ncols()];
     for (_, to, from) in pairs {
         if stands_for[to].is_none() && !taken[from] {
             stands_for[to] = Some(from);
@@ -34,7 +33,17 @@ fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
 /// The order of a model's clusters that makes them those of `truth`; None for models without
 /// clusters.
 pub(super) fn cluster_order(model: &Model, truth: &Model) -> Option<Vec<usize>> {
-    Some(matched(model.get()?, truth.get()?))
+    let (own, other): (&KMeansModel, &KMeansModel) = (model.get()?, truth.get()?);
+    Some(matched(
+        own.centers().transpose(),
+        other.centers().transpose(),
+    ))
+}
+
+/// The same for models that read features of their own, whose centres cannot be compared: from the
+/// distances of the same rows to the centres of each.
+pub(super) fn cluster_order_by_rows(own: &Mat<f64>, truth: &Mat<f64>) -> Vec<usize> {
+    matched(own.as_ref(), truth.as_ref())
 }
 
 /// Distances to centres as scores: the columns in the order of the clusters, with the sign that

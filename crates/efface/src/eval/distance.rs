@@ -3,9 +3,10 @@
 use faer::Mat;
 use serde::Serialize;
 
-use super::centres::{centres_in_order, cluster_order, scores_of_clusters};
-use super::parameters::parameters;
+use super::centres::{centres_in_order, cluster_order, cluster_order_by_rows, scores_of_clusters};
+use super::parameters::{NamedNumbers, named_numbers};
 use super::task::{Task, decided, read};
+use super::view::ModelView;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::models::Model;
@@ -16,7 +17,9 @@ use crate::traits::Predict;
 /// k-means are matched first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Distance {
-    /// ‖θ′ − θ^{\D}‖; None for a model in shards, which has no parameters of its own.
+    /// ‖θ′ − θ^{\D}‖; None for a model in shards, which has no parameters of its own, and where
+    /// the two read features of their own and have clusters, or probabilities of features that the
+    /// other does not read.
     pub l2: Option<f64>,
     /// ‖θ − θ^{\D}‖: how far the request had to go.
     pub l2_before: Option<f64>,
@@ -38,23 +41,34 @@ pub struct Distance {
 
 /// A model as two lists of numbers.
 struct ComparedModel {
-    parameters: Option<Vec<f64>>,
+    parameters: Option<NamedNumbers>,
     scores: Mat<f64>,
 }
 
 impl ComparedModel {
     /// Reads a model in the order of the clusters of `truth`, if it has clusters.
-    fn new(model: &Model, truth: &Model, rows: &Rows) -> Result<Self> {
-        let scores = model.predict(&rows.table())?;
-        if let (Some(clusters), Some(order)) = (model.get(), cluster_order(model, truth)) {
-            let parameters = Some(centres_in_order(clusters, &order));
+    fn new(view: ModelView<'_>, truth: ModelView<'_>) -> Result<Self> {
+        let model = view.model;
+        let scores = model.predict(&view.rows.table())?;
+        if model.family() == Family::KMeans && view.names.is_some() {
+            let true_scores = truth.model.predict(&truth.rows.table())?;
+            let order = cluster_order_by_rows(&scores, &true_scores);
             return Ok(Self {
-                parameters,
+                parameters: None,
+                scores: scores_of_clusters(&scores, &order),
+            });
+        }
+        if let (Some(clusters), Some(order)) = (model.get(), cluster_order(model, truth.model)) {
+            let centres = NamedNumbers::InOrder(centres_in_order(clusters, &order));
+            return Ok(Self {
+                parameters: Some(centres),
                 scores: scores_of_clusters(&scores, &order),
             });
         }
         let has_parameters = model.family() != Family::Sisa;
-        let parameters = has_parameters.then(|| parameters(model)).transpose()?;
+        let parameters = has_parameters
+            .then(|| named_numbers(model, view.names))
+            .transpose()?;
         Ok(Self { parameters, scores })
     }
 }
@@ -68,14 +82,42 @@ pub fn distance(
     task: Task,
     rows: &Rows,
 ) -> Result<Distance> {
+    let [before, after, retrained] =
+        [before, after, retrained].map(|model| ModelView::new(model, rows));
+    distance_of_views(before, after, retrained, task)
+}
+
+/// The same for models that read features of their own. Parameters are compared as the models have
+/// them, feature by feature under their names; a linear model has the weight 0 on a feature that it
+/// does not read. The views show the same rows in the same order.
+pub fn distance_of_views(
+    before: ModelView<'_>,
+    after: ModelView<'_>,
+    retrained: ModelView<'_>,
+    task: Task,
+) -> Result<Distance> {
+    let rows = retrained.rows;
     if rows.is_empty() {
         return Err(Error::NoRows);
     }
-    let old = ComparedModel::new(before, retrained, rows)?;
-    let new = ComparedModel::new(after, retrained, rows)?;
-    let truth = ComparedModel::new(retrained, retrained, rows)?;
-    let l2 = apart(&new.parameters, &truth.parameters)?;
-    let l2_before = apart(&old.parameters, &truth.parameters)?;
+    for found in [before.rows.len(), after.rows.len()] {
+        if found != rows.len() {
+            return Err(Error::Shape {
+                what: "rows",
+                found,
+                expected: rows.len(),
+            });
+        }
+    }
+    let old = ComparedModel::new(before, retrained)?;
+    let new = ComparedModel::new(after, retrained)?;
+    let truth = ComparedModel::new(retrained, retrained)?;
+    let apart = |model: &ComparedModel| match (&model.parameters, &truth.parameters) {
+        (Some(own), Some(truth)) => own.distance(truth),
+        _ => Ok(None),
+    };
+    let l2 = apart(&new)?;
+    let l2_before = apart(&old)?;
     let width = truth.scores.ncols();
     for found in [old.scores.ncols(), new.scores.ncols()] {
         if found != width {
@@ -108,33 +150,10 @@ pub fn distance(
             .zip(l2_before)
             .filter(|(_, before)| *before > 0.0)
             .map(|(after, before)| after / before),
-        norm: truth
-            .parameters
-            .as_ref()
-            .map(|truth| truth.iter().map(|t| t * t).sum::<f64>().sqrt()),
+        norm: truth.parameters.as_ref().map(NamedNumbers::norm),
         largest_prediction_change: change,
         largest_prediction_change_before: change_before,
         agreement: (task != Task::Regression).then(|| agree as f64 / rows.len() as f64),
         rows: rows.len(),
     })
-}
-
-fn apart(a: &Option<Vec<f64>>, b: &Option<Vec<f64>>) -> Result<Option<f64>> {
-    let (Some(a), Some(b)) = (a, b) else {
-        return Ok(None);
-    };
-    if a.len() != b.len() {
-        return Err(Error::Shape {
-            what: "parameters",
-            found: a.len(),
-            expected: b.len(),
-        });
-    }
-    Ok(Some(
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| (a - b).powi(2))
-            .sum::<f64>()
-            .sqrt(),
-    ))
 }

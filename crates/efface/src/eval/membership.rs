@@ -17,6 +17,7 @@
 //! fewer than 32 oracles a side are left to fit on, both distributions of a row share one variance,
 //! as Carlini et al. advise. AUC 0.5 is no leak. Intervals leave pairs of oracles out.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,6 +29,7 @@ use super::exposure::{Exposure, OracleRecord, SeenRows};
 use super::oracles::{OraclePlan, Trials};
 use super::shadow::ShadowFitter;
 use super::task::{Task, judge};
+use super::view::{FixedFeatures, OracleSubject};
 use crate::error::{Error, Result};
 use crate::methods::Method;
 use crate::models::{Model, Recipe};
@@ -55,7 +57,8 @@ impl Membership {
     }
 }
 
-/// Runs all attacks. `progress` is told how many oracles are done, and of how many.
+/// Runs all attacks on models whose features are the same whatever rows they are fitted on.
+/// `progress` is told how many oracles are done, and of how many.
 pub fn membership_inference(
     recipe: &Recipe,
     task: Task,
@@ -65,47 +68,107 @@ pub fn membership_inference(
     trials: &Trials,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Membership> {
-    let plan = OraclePlan::new(rows, gone, trials)?;
-    // The retrained models are always compared, whether the caller asked for them or not.
-    let methods: Vec<&Method> = methods
-        .iter()
-        .filter(|method| **method != Method::Retrain)
-        .collect();
-    let shadows = ShadowFitter::new(&plan, recipe, rows)?;
-    let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
-    let run = |oracle: usize| {
-        rows.go_on()?;
-        states(&plan, &shadows, &probe, task, &methods, oracle).map_err(|cause| match cause {
-            Error::Stopped => Error::Stopped,
-            cause => Error::Oracle {
-                oracle,
-                cause: Box::new(cause),
-            },
+    let subject = OracleSubject {
+        recipe,
+        task,
+        rows,
+        features: &FixedFeatures,
+    };
+    subject.membership(gone, methods, trials, progress)
+}
+
+impl OracleSubject<'_> {
+    /// Runs all attacks. `progress` is told how many oracles are done, and of how many.
+    pub fn membership(
+        &self,
+        gone: &[RowId],
+        methods: &[Method],
+        trials: &Trials,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Membership> {
+        let plan = OraclePlan::new(self.rows, gone, trials)?;
+        // The retrained models are always compared, whether the caller asked for them or not.
+        let methods: Vec<&Method> = methods
+            .iter()
+            .filter(|method| **method != Method::Retrain)
+            .collect();
+        let shadows = ShadowFitter::new(&plan, self)?;
+        let run = |oracle: usize| {
+            self.rows.go_on()?;
+            self.states(&plan, &shadows, &methods, oracle)
+                .map_err(|cause| match cause {
+                    Error::Stopped => Error::Stopped,
+                    cause => Error::Oracle {
+                        oracle,
+                        cause: Box::new(cause),
+                    },
+                })
+        };
+        let seen = in_parallel(plan.oracles, trials.threads, run, progress)?;
+        let names = ["before", "retrain"]
+            .into_iter()
+            .chain(methods.iter().map(|method| method.name()));
+        let settings = Bootstrap {
+            seed: trials.bootstrap.seed ^ trials.seed,
+            ..trials.bootstrap
+        };
+        let record = OracleRecord {
+            plan: &plan,
+            seen: &seen,
+            settings,
+        };
+        let exposures: Result<Vec<Exposure>> = names
+            .enumerate()
+            .map(|(state, name)| record.exposure(state, name))
+            .collect();
+        Ok(Membership {
+            oracles: plan.oracles,
+            forgotten: plan.forgotten.len(),
+            retained: plan.retained.len(),
+            exposures: exposures?,
         })
-    };
-    let seen = in_parallel(plan.oracles, trials.threads, run, progress)?;
-    let names = ["before", "retrain"]
-        .into_iter()
-        .chain(methods.iter().map(|method| method.name()));
-    let settings = Bootstrap {
-        seed: trials.bootstrap.seed ^ trials.seed,
-        ..trials.bootstrap
-    };
-    let record = OracleRecord {
-        plan: &plan,
-        seen: &seen,
-        settings,
-    };
-    let exposures: Result<Vec<Exposure>> = names
-        .enumerate()
-        .map(|(state, name)| record.exposure(state, name))
-        .collect();
-    Ok(Membership {
-        oracles: plan.oracles,
-        forgotten: plan.forgotten.len(),
-        retained: plan.retained.len(),
-        exposures: exposures?,
-    })
+    }
+
+    /// One oracle: before, retrained, and after every method.
+    fn states(
+        &self,
+        plan: &OraclePlan,
+        shadows: &ShadowFitter<'_>,
+        methods: &[&Method],
+        oracle: usize,
+    ) -> Result<Vec<SeenRows>> {
+        let draw = plan.draw(oracle);
+        let attacked = [plan.forgotten.as_slice(), &plan.retained].concat();
+        let look = |model: &Model, view: &Rows| -> Result<SeenRows> {
+            let judged = judge(model, self.task, &Rows::read(view, &attacked)?)?;
+            let (margins, losses) = judged.iter().map(|row| (row.margin, row.loss)).unzip();
+            Ok(SeenRows { margins, losses })
+        };
+        let with = shadows.view(&draw, true)?;
+        let without = shadows.view(&draw, false)?;
+        let model = shadows.fit(&draw, &with, true)?;
+        let retrained = shadows.fit(&draw, &without, false)?;
+        let mut seen = vec![look(&model, &with)?, look(&retrained, &without)?];
+        let gone = plan.forgotten_in(&draw);
+        let shared = |view: &Cow<'_, Rows>| matches!(view, Cow::Borrowed(_));
+        let has_other_features = !(shared(&with) && shared(&without));
+        // A method that the features follow works in those of the rows that stay.
+        let mut in_new_features: Option<Model> = None;
+        for method in methods {
+            let (start, view) = if has_other_features && self.features.are_followed_by(method) {
+                let start = match in_new_features.take() {
+                    Some(start) => start,
+                    None => shadows.fit(&draw, &without, true)?,
+                };
+                (&*in_new_features.insert(start), &without)
+            } else {
+                (&model, &with)
+            };
+            let after = start.forget(method, &shadows.store(&draw, view), &gone)?;
+            seen.push(look(&after.model, view)?);
+        }
+        Ok(seen)
+    }
 }
 
 /// The population attack on one model: `members` are rows that it saw, or was made to forget,
@@ -124,31 +187,6 @@ pub fn population_threshold(
             .collect())
     };
     attack(&scores(members)?, &scores(others)?, settings)
-}
-
-/// One oracle: before, retrained, and after every method.
-fn states(
-    plan: &OraclePlan,
-    shadows: &ShadowFitter<'_>,
-    probe: &Rows,
-    task: Task,
-    methods: &[&Method],
-    oracle: usize,
-) -> Result<Vec<SeenRows>> {
-    let draw = plan.draw(oracle);
-    let look = |model: &Model| -> Result<SeenRows> {
-        let judged = judge(model, task, probe)?;
-        let (margins, losses) = judged.iter().map(|row| (row.margin, row.loss)).unzip();
-        Ok(SeenRows { margins, losses })
-    };
-    let model = shadows.fit(&draw, true)?;
-    let mut seen = vec![look(&model)?, look(&shadows.fit(&draw, false)?)?];
-    let store = shadows.store(&draw);
-    let gone = plan.forgotten_in(&draw);
-    for method in methods {
-        seen.push(look(&model.forget(method, &store, &gone)?.model)?);
-    }
-    Ok(seen)
 }
 
 /// Runs jobs on several threads; the results are in the order of the jobs, whichever thread did

@@ -10,7 +10,8 @@
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
 //!
 //! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model
-//! that was fitted without the rows. `docs/audit.md` defines every number and says what it cannot
+//! that was fitted without the rows; where features follow from the rows, they are fitted without
+//! them too ([`FollowingFeatures`]). `docs/audit.md` defines every number and says what it cannot
 //! show.
 //!
 //! ```
@@ -45,10 +46,11 @@ mod relearning;
 mod shadow;
 mod task;
 mod utility;
+mod view;
 
 pub use attack::{Attack, AttackRate, attack};
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
-pub use distance::{Distance, distance};
+pub use distance::{Distance, distance, distance_of_views};
 pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
 pub use exposure::Exposure;
 pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_on};
@@ -65,3 +67,4 @@ pub use relearning::{
 };
 pub use task::{RowJudgement, Task, judge};
 pub use utility::{Utility, utility};
+pub use view::{FixedFeatures, FollowingFeatures, ModelView, OracleSubject};

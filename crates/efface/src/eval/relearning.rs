@@ -25,6 +25,7 @@ use std::convert::Infallible;
 
 use serde::Serialize;
 
+use super::view::ModelView;
 use crate::error::{Error, Result};
 use crate::models::logistic::Link;
 use crate::models::{Model, Recipe, RecipeTask, ScoreKind};
@@ -122,8 +123,10 @@ impl Relearning {
 /// model fixed.
 #[derive(Debug, Clone)]
 pub struct LinearRelearning {
+    recipe: Recipe,
     lesson: LessonRows,
-    step_size: f64,
+    /// The step η as a share of 1/L.
+    step_share: f64,
     retrained: RelearningTime,
 }
 
@@ -136,11 +139,26 @@ impl LinearRelearning {
         retrained: &Model,
         forgotten: &Rows,
     ) -> Result<Self> {
-        let lesson = LessonRows::new(recipe, forgotten)?;
-        let target = lesson.loss(&lesson.read(before)?);
-        let start = lesson.read(retrained)?;
-        let mut step_size = 1.0 / lesson.steepness;
-        let mut time = lesson.time(start.clone(), target, step_size);
+        Self::of_views(
+            recipe,
+            ModelView::new(before, forgotten),
+            ModelView::new(retrained, forgotten),
+        )
+    }
+
+    /// The same for models that read features of their own. The rows of each view are the forgotten
+    /// ones.
+    pub fn of_views(
+        recipe: &Recipe,
+        before: ModelView<'_>,
+        retrained: ModelView<'_>,
+    ) -> Result<Self> {
+        let known = LessonRows::new(recipe, before.rows)?;
+        let target = known.loss(&known.read(before.model)?);
+        let lesson = LessonRows::new(recipe, retrained.rows)?;
+        let start = lesson.read(retrained.model)?;
+        let mut step_share = 1.0;
+        let mut time = lesson.time(start.clone(), target, step_share);
         for _ in 0..MOST_HALVINGS {
             if time
                 .steps
@@ -148,22 +166,31 @@ impl LinearRelearning {
             {
                 break;
             }
-            step_size /= 2.0;
-            time = lesson.time(start.clone(), target, step_size);
+            step_share /= 2.0;
+            time = lesson.time(start.clone(), target, step_share);
         }
         Ok(Self {
+            recipe: recipe.clone(),
             lesson,
-            step_size,
+            step_share,
             retrained: time,
         })
     }
 
     /// The relearning time of a model, beside the retrained one's.
     pub fn measure(&self, model: &Model) -> Result<Relearning> {
-        let start = self.lesson.read(model)?;
-        let own = self
-            .lesson
-            .time(start, self.retrained.target_loss, self.step_size);
+        self.measured(&self.lesson, model)
+    }
+
+    /// The same for a model that reads features of its own. The rows of the view are the forgotten
+    /// ones.
+    pub fn measure_view(&self, view: ModelView<'_>) -> Result<Relearning> {
+        self.measured(&LessonRows::new(&self.recipe, view.rows)?, view.model)
+    }
+
+    fn measured(&self, lesson: &LessonRows, model: &Model) -> Result<Relearning> {
+        let start = lesson.read(model)?;
+        let own = lesson.time(start, self.retrained.target_loss, self.step_share);
         Ok(Relearning::new(own, self.retrained))
     }
 }
@@ -385,7 +412,9 @@ impl LessonRows {
             .for_each(|(value, slope)| *value -= step_size * slope);
     }
 
-    fn time(&self, mut start: LessonParameters, target: f64, step_size: f64) -> RelearningTime {
+    /// The relearning time with steps of `step_share`/L.
+    fn time(&self, mut start: LessonParameters, target: f64, step_share: f64) -> RelearningTime {
+        let step_size = step_share / self.steepness;
         let step = |parameters: &mut LessonParameters| -> std::result::Result<(), Infallible> {
             self.step(parameters, step_size);
             Ok(())
@@ -452,6 +481,7 @@ mod tests {
         );
         for halvings in 0..8 {
             let step_size = 0.5f64.powi(halvings);
+            // The steepness is 1, so that a share of a step is the step.
             let time = lesson.time(vec![0.0], lesson.loss(&vec![0.5]), step_size);
             let expected = if halvings == 0 {
                 1.0

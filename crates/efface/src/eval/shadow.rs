@@ -4,12 +4,14 @@
 //! made once, and those of its few other rows. An oracle then costs O(Gd² + kd² + d³/3) instead of
 //! O(nd²), and is the model that a fit on its rows gives, up to rounding. Classifiers are trained
 //! from a start that has seen the rest and none of the rows under attack. Naive Bayes, k-means and
-//! models in shards are fitted as they are.
+//! models in shards are fitted as they are, and so is every oracle whose features follow from its
+//! own rows.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::oracles::{OracleDraw, OraclePlan};
+use super::view::{FollowingFeatures, OracleSubject};
 use crate::error::{Error, Result};
 use crate::models::ridge::GroupSums;
 use crate::models::{Model, Recipe, Ridge, ScoreKind};
@@ -20,6 +22,7 @@ use crate::traits::Fit;
 pub(super) struct ShadowFitter<'a> {
     plan: &'a OraclePlan,
     rows: &'a Rows,
+    features: &'a dyn FollowingFeatures,
     recipe: Recipe,
     way: ShadowFitting,
 }
@@ -31,12 +34,16 @@ enum ShadowFitting {
 }
 
 impl<'a> ShadowFitter<'a> {
-    pub(super) fn new(plan: &'a OraclePlan, recipe: &Recipe, rows: &'a Rows) -> Result<Self> {
+    pub(super) fn new(plan: &'a OraclePlan, subject: &OracleSubject<'a>) -> Result<Self> {
+        let OracleSubject { rows, features, .. } = *subject;
         // Oracles are fitted side by side, each on one thread.
-        let recipe = recipe.on_threads(1);
+        let recipe = subject.recipe.on_threads(1);
         let about = recipe.describe();
         let mut way = ShadowFitting::Plain;
-        if let Some(ridge) = recipe.get::<Ridge>() {
+        let first: HashSet<RowId> = plan.members(&plan.draw(0), true).into_iter().collect();
+        if features.of(&first)?.is_some() {
+            // Every oracle has features of its own, as this one has.
+        } else if let Some(ridge) = recipe.get::<Ridge>() {
             if let Some(parts) = GroupSums::new(ridge, rows, &plan.groups)? {
                 way = ShadowFitting::Sums(Box::new(parts));
             }
@@ -57,19 +64,39 @@ impl<'a> ShadowFitter<'a> {
         Ok(Self {
             plan,
             rows,
+            features,
             recipe,
             way,
         })
     }
 
-    /// The oracle of a draw, with the rows to forget that it has or without them. Only the former
-    /// will be asked to forget, and keeps what that needs.
-    pub(super) fn fit(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<Model> {
+    /// All rows with the features that follow from those of a draw, with the rows to forget that it
+    /// has or without them. Borrowed where they are the features that all oracles share.
+    pub(super) fn view(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<Cow<'a, Rows>> {
+        let members = self.plan.members(draw, with_forgotten);
+        let own = self.features.of(&members.into_iter().collect())?;
+        Ok(own.map_or(Cow::Borrowed(self.rows), Cow::Owned))
+    }
+
+    /// The oracle of a draw in the features of a view, with the rows to forget that it has or
+    /// without them. Only the former will be asked to forget, and keeps what that needs.
+    pub(super) fn fit(
+        &self,
+        draw: &OracleDraw,
+        view: &Rows,
+        with_forgotten: bool,
+    ) -> Result<Model> {
         let subset = |ids: Vec<RowId>| {
             let ids: HashSet<RowId> = ids.into_iter().collect();
-            self.rows.filter(|id| ids.contains(&id))
+            view.filter(|id| ids.contains(&id))
         };
-        if let ShadowFitting::Sums(parts) = &self.way {
+        // Sums and a start are in the features that oracles share.
+        let way = if std::ptr::eq(view, self.rows) {
+            &self.way
+        } else {
+            &ShadowFitting::Plain
+        };
+        if let ShadowFitting::Sums(parts) = way {
             let more = subset(self.plan.targets_in(draw, with_forgotten).collect());
             return Ok(Model::new(parts.fit(&draw.groups, &more)?));
         }
@@ -79,16 +106,16 @@ impl<'a> ShadowFitter<'a> {
         } else {
             self.recipe.without_curvature()
         };
-        match &self.way {
+        match way {
             ShadowFitting::From(start) => recipe.resume(start, &rows),
             _ => recipe.fit(&rows),
         }
     }
 
-    /// The rows of an oracle, for methods that read them.
-    pub(super) fn store(&self, draw: &OracleDraw) -> RowSubset<'a> {
+    /// The rows of an oracle in the features of a view, for methods that read them.
+    pub(super) fn store<'v>(&self, draw: &OracleDraw, view: &'v Rows) -> RowSubset<'v> {
         RowSubset {
-            rows: self.rows,
+            rows: view,
             ids: self.plan.members(draw, true).into_iter().collect(),
         }
     }

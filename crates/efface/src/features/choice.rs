@@ -1,11 +1,15 @@
 //! Rows that join and leave what is kept, and the features that follow from it.
 
+use std::collections::HashMap;
+
 use super::feature_map::ColumnMap;
 use super::number_sums::NumberSums;
 use super::schema::{FeatureKind, MISSING, level_number};
 use super::target_means::TargetSums;
 use super::vocabulary::keep_commonest;
-use super::{Encoder, FeatureError, FeatureMap};
+use super::{
+    ColumnScale, Encoder, FeatureColumn, FeatureError, FeatureMap, FeatureSteps, MissingNumbers,
+};
 use crate::not_covered::NotCovered;
 use crate::rows::{RowStore, Rows};
 
@@ -107,14 +111,59 @@ impl Encoder {
         erased
     }
 
-    /// Whether the least or greatest value of a column left with its last row, so that only the
-    /// rows can tell the next one. Show all of them to [`see_extremes`](Self::see_extremes) then,
-    /// after [`drop_extremes`](Self::drop_extremes).
+    /// Returns true if the least or greatest value of a column left with its last row, in this
+    /// change or in an earlier one that kept the features, so that only the rows can tell the next
+    /// one. Show all of them to [`see_extremes`](Self::see_extremes) then, after
+    /// [`drop_extremes`](Self::drop_extremes).
     pub fn lacks_extremes(&self) -> bool {
-        self.columns.iter().any(|column| match &column.kind {
+        (0..self.columns.len()).any(|at| self.column_lacks_extremes(at))
+    }
+
+    fn column_lacks_extremes(&self, at: usize) -> bool {
+        match &self.columns[at].kind {
             FeatureKind::Number { sums, .. } => sums.lacks_extremes(&self.steps),
             _ => false,
-        })
+        }
+    }
+
+    /// Returns the name of a column whose counts, sums or extremes are not those of these raw rows;
+    /// None where all are.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn miscounted(&self, rows: &dyn RowStore) -> crate::Result<Option<String>> {
+        let mut fresh = vec![NumberSums::default(); self.columns.len()];
+        let mut holders: HashMap<u32, u64> = HashMap::new();
+        rows.each_block(&mut |block| {
+            for row in block.iter() {
+                let raw = row.features.entries();
+                for (sums, number) in fresh.iter_mut().zip(self.numbers_of(&raw)) {
+                    sums.learn(number, &self.steps);
+                }
+                for (place, _) in raw {
+                    *holders.entry(place).or_default() += 1;
+                }
+            }
+            Ok(())
+        })?;
+        let is_counted = |place: u32, rows: u64| holders.get(&place).copied().unwrap_or(0) == rows;
+        let agrees = |at: usize| match &self.columns[at].kind {
+            FeatureKind::Number { sums, .. } => sums.agrees_with(&fresh[at]),
+            FeatureKind::Levels { .. } | FeatureKind::Words { .. } => self
+                .names
+                .of_column(at as u32)
+                .all(|(place, _, rows, _)| is_counted(place, rows)),
+            FeatureKind::Supplied {
+                base, documents, ..
+            }
+            | FeatureKind::Hashed {
+                base, documents, ..
+            } => (*base..)
+                .zip(documents)
+                .all(|(place, rows)| is_counted(place, *rows)),
+        };
+        let wrong = (0..self.columns.len()).find(|at| !agrees(*at));
+        Ok(wrong.map(|at| self.columns[at].name.clone()))
     }
 
     /// Drops the least and greatest values, before all rows are seen again.
@@ -138,7 +187,8 @@ impl Encoder {
 
     /// The map of the columns that follows from the rows that are counted now; None where the
     /// present one gives the same features. Components are not part of it, see
-    /// [`with_components`](Self::with_components). With `allow_unused`, names that no row holds any
+    /// [`with_components`](Self::with_components). Extremes must be known, see
+    /// [`lacks_extremes`](Self::lacks_extremes). With `allow_unused`, names that no row holds any
     /// more do not count: their features are unused until a map is made anew, which is all the same
     /// to a model that gives them the weight 0, and not to one that counts its features.
     ///
@@ -150,6 +200,42 @@ impl Encoder {
         Ok((!self.map.is_as(&now, is_live)).then_some(now))
     }
 
+    /// Returns true if the features stay as they are whichever of the rows with these names leave,
+    /// apart from names that no row holds any more.
+    pub fn has_fixed_features(&self) -> bool {
+        let FeatureSteps {
+            scale,
+            missing,
+            words,
+            target_means,
+            expansion,
+        } = &self.steps;
+        let is_filled_alike = match missing {
+            MissingNumbers::Refused => true,
+            MissingNumbers::Mean { .. } => false,
+            MissingNumbers::Constant { indicator, .. } => !indicator,
+        };
+        let is_fixed_column = |(at, column): (usize, &FeatureColumn)| {
+            let mut names = self.names.of_column(at as u32);
+            match column.kind {
+                FeatureKind::Words { most } => names.count() <= most,
+                // Levels that are all numbers would be a number.
+                FeatureKind::Levels { inferred: true, .. } => {
+                    !names.any(|(_, name, ..)| name == MISSING || level_number(name).is_some())
+                }
+                _ => true,
+            }
+        };
+        *scale == ColumnScale::None
+            && is_filled_alike
+            && words.weighting.is_none()
+            && words.least_rows.is_none()
+            && words.most_rows.is_none()
+            && target_means.is_none()
+            && !expansion.has_components()
+            && self.columns.iter().enumerate().all(is_fixed_column)
+    }
+
     /// What a forget left undone; empty when the features are those of the rows that are there.
     pub fn not_covered(&self) -> Vec<NotCovered> {
         let mut found = Vec::new();
@@ -157,6 +243,11 @@ impl Encoder {
             let name = || column.name.clone();
             if self.is_undecided(at) {
                 found.push(NotCovered::ColumnKind { column: name() });
+            }
+            if self.column_lacks_extremes(at) {
+                // The scale still ends at a value that no row holds.
+                found.push(NotCovered::FeatureScale { column: name() });
+                continue;
             }
             let now = self.column_map(at);
             let is_live = |place| self.names.rows(place) > 0;

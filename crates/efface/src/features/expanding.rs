@@ -11,6 +11,12 @@ impl Encoder {
         self.offsets.last().map_or(0, |&width| width as usize)
     }
 
+    /// Returns true if products of the features that a model sees follow from products of the
+    /// features of the columns, see [`KeptSums`](super::KeptSums).
+    pub fn follows_column_sums(&self) -> bool {
+        self.steps.expansion.is_linear()
+    }
+
     /// Makes what the steps ask for, from the features of the columns as they are now.
     pub(super) fn prepare_expansion(&self) -> Result<PreparedExpansion, FeatureError> {
         let width = self.column_width();

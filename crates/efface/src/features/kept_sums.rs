@@ -123,7 +123,8 @@ impl KeptSums {
 
     /// What the sums say of the features that `encoder` makes, whose counts are those of the summed
     /// rows, with other `columns` where they are others. Rows of group g count `weights[g]` times
-    /// in the products. None where the rows are needed.
+    /// in the products. None where the rows are needed, as for polynomials and random waves, which
+    /// are not linear in the features that are summed.
     ///
     /// # Errors
     /// There are fewer features than components.
@@ -133,6 +134,9 @@ impl KeptSums {
         columns: Option<FeatureMap>,
         weights: &[f64],
     ) -> std::result::Result<Option<FollowedSums>, FeatureError> {
+        if !encoder.follows_column_sums() {
+            return Ok(None);
+        }
         let columns = columns.unwrap_or_else(|| encoder.map.clone());
         let Some(rescaled) = encoder.rescaling_from(&self.reference, &columns) else {
             return Ok(None);

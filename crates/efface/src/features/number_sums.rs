@@ -20,7 +20,8 @@ pub(crate) struct NumberSums {
     most: ColumnExtreme,
 }
 
-/// The least or greatest value, and in how many rows it is. Without a row the value is not known.
+/// The least or greatest value, and in how many rows it is. With 0 rows the value is unknown: the
+/// last row that held it has left, and only the other rows tell the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 struct ColumnExtreme {
     value: f64,
@@ -36,9 +37,13 @@ impl ColumnExtreme {
         }
     }
 
+    /// Takes one row with this value out. A value that no row holds any more is not kept.
     fn take(&mut self, value: f64) {
-        if value == self.value {
-            self.rows = self.rows.saturating_sub(1);
+        if self.rows > 0 && value == self.value {
+            self.rows -= 1;
+            if self.rows == 0 {
+                *self = Self::default();
+            }
         }
     }
 }
@@ -93,6 +98,7 @@ impl NumberSums {
     /// So many rows have this number. One that is not finite is refused when its row is read, and
     /// is passed over here.
     pub(crate) fn learn_many(&mut self, value: f64, rows: u64, steps: &FeatureSteps) {
+        let is_first = self.present == 0;
         self.present += rows;
         if !value.is_finite() {
             return;
@@ -104,7 +110,13 @@ impl NumberSums {
             }
         }
         if steps.scale == ColumnScale::MinMax {
-            self.see(value, rows);
+            // An unknown extreme stays unknown: other rows may lie beyond this one.
+            if is_first || self.least.rows > 0 {
+                self.least.add(value, rows, |new, old| new < old);
+            }
+            if is_first || self.most.rows > 0 {
+                self.most.add(value, rows, |new, old| new > old);
+            }
         }
     }
 
@@ -152,6 +164,18 @@ impl NumberSums {
         }
     }
 
+    /// Returns true if these are the counts, sums and extremes that the rows themselves give. An
+    /// unknown extreme is that of any rows.
+    pub(crate) fn agrees_with(&self, fresh: &Self) -> bool {
+        let agree = |kept: ColumnExtreme, fresh| kept.rows == 0 || kept == fresh;
+        self.present == fresh.present
+            && self.missing == fresh.missing
+            && self.sum == fresh.sum
+            && self.squares == fresh.squares
+            && agree(self.least, fresh.least)
+            && agree(self.most, fresh.most)
+    }
+
     /// Whether some row has no number.
     pub(crate) fn has_gaps(&self) -> bool {
         self.missing > 0
@@ -170,7 +194,8 @@ impl NumberSums {
         self.most = ColumnExtreme::default();
     }
 
-    /// How numbers become features, given the rows that are there.
+    /// Returns how numbers become features, given the rows that are there. The extremes must be known, see
+    /// [`lacks_extremes`](Self::lacks_extremes), or the shift and scale between them mean nothing.
     pub(crate) fn map(&self, steps: &FeatureSteps) -> NumberMap {
         let all = (self.present + self.missing) as f64;
         let fill = match steps.missing {
@@ -331,5 +356,37 @@ mod tests {
                 "{map:?}"
             );
         }
+    }
+
+    /// A method that keeps the features shows no rows, so that the next extreme stays unknown,
+    /// whatever value joins, until all rows are seen.
+    #[test]
+    fn an_extreme_that_left_is_unknown_until_all_rows_are_seen() {
+        let steps = steps(ColumnScale::MinMax, MissingNumbers::Refused);
+        let values = [0.0, 1.0, 5.0, 9.0];
+        for (gone, joins) in [(9.0, 2.0), (9.0, 20.0), (0.0, 4.0), (0.0, -3.0)] {
+            let mut all = sums(&values.map(Some), &steps);
+            all.forget(Some(gone), &steps);
+            assert!(all.lacks_extremes(&steps));
+            all.learn(Some(joins), &steps);
+            assert!(all.lacks_extremes(&steps), "{gone} left, {joins} joined");
+            let kept = serde_json::to_string(&all).unwrap();
+            assert!(gone == 0.0 || !kept.contains("9.0"), "{kept}");
+            let left: Vec<f64> = values
+                .into_iter()
+                .filter(|value| *value != gone)
+                .chain([joins])
+                .collect();
+            all.drop_extremes();
+            left.iter().for_each(|value| all.see(*value, 1));
+            let left: Vec<Option<f64>> = left.into_iter().map(Some).collect();
+            assert_eq!(all.map(&steps), sums(&left, &steps).map(&steps));
+        }
+        // The last value takes its column along, and the next one is both extremes.
+        let mut all = sums(&[Some(7.0)], &steps);
+        all.forget(Some(7.0), &steps);
+        assert!(!all.lacks_extremes(&steps));
+        all.learn(Some(3.0), &steps);
+        assert!(!all.lacks_extremes(&steps) && all.map(&steps).shift == 3.0);
     }
 }

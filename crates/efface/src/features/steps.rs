@@ -247,6 +247,15 @@ impl FeatureExpansion {
         }
     }
 
+    /// Returns true if the new features are linear in those of the columns, so that products of
+    /// the former follow from products of the latter.
+    pub(crate) fn is_linear(&self) -> bool {
+        match self {
+            Self::None | Self::Components { .. } => true,
+            Self::Polynomial { .. } | Self::Fourier { .. } => false,
+        }
+    }
+
     /// Whether the new features follow from all rows.
     pub(crate) fn has_components(&self) -> bool {
         matches!(self, Self::Components { .. })

@@ -1,12 +1,14 @@
 //! Whether a model forgets, measured on the model at hand. The file is read and not changed: rows
 //! to forget are forgotten in a copy in memory, and a model is truly retrained without them for
-//! comparison.
+//! comparison, with the scales, weights of words, components and weights of classes that the other
+//! rows give (`features.rs`).
 //!
 //! Twins come first: a row that stays under another id makes every other number about it
 //! meaningless. Then, for every method, the distance to the retrained model, how soon it would know
 //! the rows again, what is left of an injected feature, what it costs the others, and what
 //! attackers can tell, which takes many models (the oracles) and most of the time.
 
+mod features;
 mod record;
 mod report;
 mod whole;
@@ -15,20 +17,23 @@ pub(crate) use record::record_audit;
 pub use report::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 
 use efface::models::RecipeTask;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{
-    self, Bootstrap, LinearRelearning, Task, Trials, duplicates, feature_injection,
-    membership_inference, population_threshold, utility, with_twins,
+    self, Bootstrap, LinearRelearning, ModelView, OracleSubject, Task, Trials, duplicates,
+    feature_injection, population_threshold, utility, with_twins,
 };
 use efface::methods::table;
-use efface::{Fit, Hint, Method, Model, NotCovered, Recipe, RowId, RowStore, Rows, Setting};
+use efface::{
+    Evidence, Fit, Hint, Method, Model, NotCovered, Recipe, RowId, RowStore, Rows, Setting,
+};
 
-use crate::codec::feature_rows::features;
+use self::features::{AuditFeatures, FeatureView};
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
-use crate::operations::forget::selected_rows;
+use crate::operations::forget::{check_class_weights, selected_rows};
 use crate::operations::open_model::OpenModel;
 use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
@@ -43,16 +48,31 @@ struct AuditSubject {
     task: Task,
     /// The model as it is in the file.
     model: Model,
-    /// All rows, those to forget included.
+    /// All rows, those to forget included, in the features of this model.
     rows: Rows,
+    /// The features that other models have of the same rows.
+    features: AuditFeatures,
     gone: Vec<RowId>,
     gone_before: bool,
+    /// The methods to compare, and what those gave whose features follow the rows.
+    ways: Vec<(Method, Option<AuditedModel>)>,
+    /// Rows that the model never saw, as a file would keep them.
     held_out: Option<Rows>,
     twins: TwinReport,
     not_claimed: Vec<String>,
     left_out: Vec<String>,
     /// The network as a whole, where methods that train it further are compared.
     whole: Option<WholeNetwork>,
+}
+
+/// A model that is compared, and the features that it reads.
+struct AuditedModel {
+    name: String,
+    evidence: Option<Evidence>,
+    seconds: Option<f64>,
+    model: Model,
+    /// None for the features of the model in the file.
+    view: Option<FeatureView>,
 }
 
 pub(crate) fn audit(
@@ -70,9 +90,9 @@ pub(crate) fn audit(
         });
     }
     let mut subject = read(model, request, progress)?;
-    let ways = subject.ways(request)?;
+    let ways: Vec<Method> = subject.ways.iter().map(|(method, _)| *method).collect();
     progress.start("retraining and forgetting", None);
-    let mut states = subject.states(&ways, request)?;
+    let mut states = subject.states(request)?;
     if let Some(whole) = &subject.whole {
         states.extend(whole.states(&subject.gone, request.seed, progress)?);
         subject.left_out.push(whole.left_out());
@@ -106,7 +126,7 @@ fn read(
     request: &AuditRequest,
     progress: &(dyn Progress + Sync),
 ) -> Result<AuditSubject> {
-    let change = OpenedChange::begin(model, false)?;
+    let mut change = OpenedChange::begin(model, false)?;
     let recipe = change.manifest.model.recipe.clone();
     let task = match (recipe.describe().task, change.manifest.blueprint.classes()) {
         (RecipeTask::Clusters, _) => Task::Clusters,
@@ -129,6 +149,8 @@ fn read(
     }
     let fitted = change.current_model()?.as_ref().clone();
     let mut rows = change.feature_rows().all()?.into_owned();
+    let raw = change.rows().all()?.into_owned();
+    let mut features = AuditFeatures::new(FeatureView::of_model(&change), raw, &recipe);
     // Of a network, the head is audited: rows are what the encoder made of them.
     let texts = change.text_encoder()?;
     let mut whole = WholeNetwork::read(
@@ -159,13 +181,7 @@ fn read(
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
         let read = change.encoded(batch, numbers, texts.as_ref(), progress)?;
-        let rows = features(
-            &read.rows,
-            change.encoder.as_ref(),
-            &change.manifest.blueprint,
-        )?
-        .into_owned();
-        Ok((rows, read.words))
+        Ok((read.rows, read.words))
     };
     let mut gone = Vec::new();
     let mut gone_before = false;
@@ -184,7 +200,8 @@ fn read(
             }
             let (old, _) = from_file(source, "forgotten rows")?;
             gone.extend(old.ids());
-            rows.append(&old)?;
+            rows.append(&features.model.rows(&old)?)?;
+            features.add(&old)?;
             gone_before = true;
         }
     }
@@ -216,13 +233,22 @@ fn read(
     }
     let twins = TwinReport::new(&found, ids, gone.len() - asked);
     let not_claimed = not_claimed(change.left_behind()?);
+    let mut ways = Vec::new();
+    for method in compared(&recipe, request)? {
+        check_class_weights(&change, &method)?;
+        let follows = !gone_before && change.follows_rows(&method);
+        let followed = follows.then(|| followed(&mut change, &method, &gone, progress));
+        ways.push((method, followed.transpose()?.flatten()));
+    }
     Ok(AuditSubject {
         recipe,
         task,
         model: fitted,
         rows,
+        features,
         gone,
         gone_before,
+        ways,
         held_out,
         twins,
         not_claimed,
@@ -231,36 +257,122 @@ fn read(
     })
 }
 
+/// The methods to compare. A model that had forgotten before is measured as it is; methods only
+/// matter to the attacks then.
+fn compared(recipe: &Recipe, request: &AuditRequest) -> Result<Vec<Method>> {
+    let family = recipe.family();
+    let mut methods: Vec<Method> = Vec::new();
+    for method in &request.methods {
+        // Methods that train a network further are compared with a network that is trained
+        // anew.
+        if *method == Method::Retrain || method.trains_further() || methods.contains(method) {
+            continue;
+        }
+        if !method.is_for(family) {
+            let reason = table::refusal(method.name(), family);
+            return Err(efface::Error::Unsupported {
+                method: method.name(),
+                reason,
+            }
+            .into());
+        }
+        methods.push(*method);
+    }
+    if request.methods.is_empty() {
+        methods.push(Method::default());
+    }
+    Ok(methods)
+}
+
+/// The model after a method that its features follow, as a forget would leave it; None where the
+/// features stay as they are.
+fn followed(
+    change: &mut OpenedChange<'_>,
+    method: &Method,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<Option<AuditedModel>> {
+    let started = Instant::now();
+    let Some(refitted) = change.try_refit(method, gone, progress)? else {
+        return Ok(None);
+    };
+    let mut evidence = refitted.outcome.evidence;
+    evidence.tolerance = method.tolerance().or(evidence.tolerance);
+    Ok(Some(AuditedModel {
+        name: method.name().to_owned(),
+        evidence: Some(evidence),
+        seconds: Some(started.elapsed().as_secs_f64()),
+        model: refitted.outcome.model,
+        view: Some(FeatureView {
+            encoder: refitted.encoder,
+            blueprint: refitted.blueprint,
+        }),
+    }))
+}
+
 impl AuditSubject {
-    /// The methods to compare. A model that had forgotten before is measured as it is; methods only
-    /// matter to the attacks then.
-    fn ways(&self, request: &AuditRequest) -> Result<Vec<Method>> {
-        let family = self.recipe.family();
-        let mut methods: Vec<Method> = Vec::new();
-        for method in &request.methods {
-            // Methods that train a network further are compared with a network that is trained
-            // anew.
-            if *method == Method::Retrain || method.trains_further() || methods.contains(method) {
+    /// All rows as a model of these features sees them.
+    fn seen_by(&self, view: Option<&FeatureView>) -> Result<Cow<'_, Rows>> {
+        Ok(match view {
+            Some(view) => Cow::Owned(view.rows(&self.features.raw)?),
+            None => Cow::Borrowed(&self.rows),
+        })
+    }
+
+    /// A model that is fitted on the rows with these ids, and on nothing that follows from others.
+    fn fitted_on(&self, name: &str, members: &HashSet<RowId>) -> Result<AuditedModel> {
+        let started = Instant::now();
+        let view = self.features.view(members)?;
+        let rows = self.seen_by(view.as_ref())?;
+        let model = self.recipe.fit(&rows.filter(|id| members.contains(&id)))?;
+        Ok(AuditedModel {
+            name: name.to_owned(),
+            evidence: None,
+            seconds: Some(started.elapsed().as_secs_f64()),
+            model,
+            view,
+        })
+    }
+
+    /// The models to compare: before, retrained, and after every method.
+    fn compared_models(&mut self, out: &HashSet<RowId>) -> Result<Vec<AuditedModel>> {
+        let in_file = |name: &str| AuditedModel {
+            name: name.to_owned(),
+            evidence: None,
+            seconds: None,
+            model: self.model.clone(),
+            view: None,
+        };
+        let retained = self.rows.ids().filter(|id| !out.contains(id)).collect();
+        let retrained = self.fitted_on("retrain", &retained)?;
+        if self.gone_before {
+            let before = AuditedModel {
+                seconds: None,
+                ..self.fitted_on("before", &self.rows.ids().collect())?
+            };
+            return Ok(vec![before, retrained, in_file("model")]);
+        }
+        let mut models = vec![in_file("before"), retrained];
+        for (method, followed) in &mut self.ways {
+            if let Some(followed) = followed.take() {
+                models.push(followed);
                 continue;
             }
-            if !method.is_for(family) {
-                let reason = table::refusal(method.name(), family);
-                return Err(efface::Error::Unsupported {
-                    method: method.name(),
-                    reason,
-                }
-                .into());
-            }
-            methods.push(*method);
+            let started = Instant::now();
+            let outcome = self.model.forget(method, &self.rows, &self.gone)?;
+            models.push(AuditedModel {
+                name: method.name().to_owned(),
+                evidence: Some(outcome.evidence),
+                seconds: Some(started.elapsed().as_secs_f64()),
+                model: outcome.model,
+                view: None,
+            });
         }
-        if request.methods.is_empty() {
-            methods.push(Method::default());
-        }
-        Ok(methods)
+        Ok(models)
     }
 
     /// Every state of the model, and how far it is from the one that retraining gives.
-    fn states(&mut self, ways: &[Method], request: &AuditRequest) -> Result<Vec<StateReport>> {
+    fn states(&mut self, request: &AuditRequest) -> Result<Vec<StateReport>> {
         if self.gone.len() >= self.rows.len() {
             return Err(efface::Error::NothingLeft {
                 gone: self.gone.len(),
@@ -269,79 +381,80 @@ impl AuditSubject {
             .into());
         }
         let out: HashSet<RowId> = self.gone.iter().copied().collect();
-        let retained = self.rows.filter(|id| !out.contains(&id));
-        let forgotten = self.rows.filter(|id| out.contains(&id));
-        let started = Instant::now();
-        let retrained = self.recipe.fit(&retained)?;
-        let retraining = started.elapsed().as_secs_f64();
-        let mut states = Vec::new();
-        let before = if self.gone_before {
-            self.recipe.fit(&self.rows)?
-        } else {
-            self.model.clone()
+        let models = self.compared_models(&out)?;
+        let [before, retrained, ..] = models.as_slice() else {
+            return Ok(Vec::new());
         };
-        states.push(("before".to_owned(), None, None));
-        let mut after: Vec<Model> = vec![before.clone(), retrained.clone()];
-        states.push(("retrain".to_owned(), None, Some(retraining)));
-        if self.gone_before {
-            states.push(("model".to_owned(), None, None));
-            after.push(self.model.clone());
-        } else {
-            for way in ways {
-                let started = Instant::now();
-                let outcome = self.model.forget(way, &self.rows, &self.gone)?;
-                let seconds = started.elapsed().as_secs_f64();
-                states.push((way.name().to_owned(), Some(outcome.evidence), Some(seconds)));
-                after.push(outcome.model);
-            }
-        }
+        let have_own_features = models.iter().any(|state| state.view.is_some());
+        let names = |state: &AuditedModel| {
+            let view = state.view.as_ref().unwrap_or(&self.features.model);
+            have_own_features.then(|| view.names()).flatten()
+        };
+        let rows_before = self.seen_by(before.view.as_ref())?;
+        let rows_retrained = self.seen_by(retrained.view.as_ref())?;
+        let names_before = names(before);
+        let names_retrained = names(retrained);
+        let seen_before = ModelView {
+            model: &before.model,
+            rows: &rows_before,
+            names: names_before.as_deref(),
+        };
+        let truth = ModelView {
+            model: &retrained.model,
+            rows: &rows_retrained,
+            names: names_retrained.as_deref(),
+        };
         let bootstrap = Bootstrap {
             seed: request.seed,
             ..Bootstrap::default()
         };
-        let relearning = self.relearning(&before, &retrained, &forgotten)?;
+        let mut left_out = Vec::new();
+        let lesson_before = rows_before.filter(|id| out.contains(&id));
+        let lesson = rows_retrained.filter(|id| out.contains(&id));
+        let relearning = relearning(
+            &self.recipe,
+            ModelView::new(seen_before.model, &lesson_before),
+            ModelView::new(truth.model, &lesson),
+            &mut left_out,
+        )?;
         let mut reports = Vec::new();
-        for ((state, evidence, seconds), model) in states.into_iter().zip(&after) {
+        for state in &models {
+            let model = &state.model;
+            let rows = self.seen_by(state.view.as_ref())?;
+            let retained = rows.filter(|id| !out.contains(&id));
+            let forgotten = rows.filter(|id| out.contains(&id));
+            let own_view = state.view.as_ref().unwrap_or(&self.features.model);
+            let held_out = self.held_out.as_ref().map(|raw| own_view.rows(raw));
+            let held_out = held_out.transpose()?;
             let look = |rows: &Rows| utility(model, self.task, rows);
             let against = |unseen: &Rows| {
                 population_threshold(model, self.task, &forgotten, unseen, &bootstrap)
             };
-            let is_truth = state == "retrain";
-            let distance = || eval::distance(&before, model, &retrained, self.task, &self.rows);
+            let is_truth = state.name == "retrain";
+            let own_names = names(state);
+            let seen = ModelView {
+                model,
+                rows: &rows,
+                names: own_names.as_deref(),
+            };
+            let distance = || eval::distance_of_views(seen_before, seen, truth, self.task);
             reports.push(StateReport {
                 distance: if is_truth { None } else { Some(distance()?) },
                 relearning: relearning
                     .as_ref()
-                    .map(|steps| steps.measure(model))
+                    .map(|steps| steps.measure_view(ModelView::new(model, &forgotten)))
                     .transpose()?,
                 retained: look(&retained)?,
                 forgotten: look(&forgotten)?,
-                held_out: self.held_out.as_ref().map(look).transpose()?,
-                population: self.held_out.as_ref().map(against).transpose()?,
-                state,
-                evidence,
-                seconds,
+                held_out: held_out.as_ref().map(look).transpose()?,
+                population: held_out.as_ref().map(against).transpose()?,
+                state: state.name.clone(),
+                evidence: state.evidence.clone(),
+                seconds: state.seconds,
             });
         }
+        self.left_out.extend(left_out);
         Ok(reports)
-    }
-
-    /// How relearning is measured; None, with a reason, for models that are not trained by
-    /// gradients.
-    fn relearning(
-        &mut self,
-        before: &Model,
-        retrained: &Model,
-        forgotten: &Rows,
-    ) -> Result<Option<LinearRelearning>> {
-        match LinearRelearning::new(&self.recipe, before, retrained, forgotten) {
-            Ok(found) => Ok(Some(found)),
-            Err(error @ (efface::Error::Unsupported { .. } | efface::Error::NoWeight)) => {
-                self.left_out.push(format!("relearning time: {error}"));
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     fn injection(&mut self, ways: &[Method]) -> Result<Option<eval::Injection>> {
@@ -380,17 +493,33 @@ impl AuditSubject {
             Some(request.oracles.next_multiple_of(4) as u64),
         );
         let at = |done: usize, _: usize| progress.at(done as u64);
-        let found = membership_inference(
-            &self.recipe,
-            self.task,
-            &self.rows,
-            &self.gone,
-            ways,
-            &trials,
-            &at,
-        );
+        let subject = OracleSubject {
+            recipe: &self.recipe,
+            task: self.task,
+            rows: &self.rows,
+            features: &self.features,
+        };
+        let found = subject.membership(&self.gone, ways, &trials, &at);
         progress.finish();
         Ok(Some(found?))
+    }
+}
+
+/// Returns the measure of relearning; None, with a reason in `left_out`, for models that are not
+/// trained by gradients.
+fn relearning(
+    recipe: &Recipe,
+    before: ModelView<'_>,
+    retrained: ModelView<'_>,
+    left_out: &mut Vec<String>,
+) -> Result<Option<LinearRelearning>> {
+    match LinearRelearning::of_views(recipe, before, retrained) {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ (efface::Error::Unsupported { .. } | efface::Error::NoWeight)) => {
+            left_out.push(format!("relearning time: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -17,6 +17,7 @@ use efface::{
 };
 
 use super::opened::OpenedChange;
+use crate::codec::blueprint::Blueprint;
 use crate::codec::class_weights::AppliedClassWeights;
 use crate::codec::feature_rows::{FeatureRows, features};
 use crate::codec::kept_sums;
@@ -53,16 +54,29 @@ impl<'a> OpenedChange<'a> {
 
     /// Whether a method may give this model other features: one that promises what a new fit gives.
     /// Others work on the features that are there, and so does a model behind noise, whose
-    /// certificate rests on them.
+    /// certificate rests on them, until it is retrained.
     pub(crate) fn follows_rows(&self, method: &Method) -> bool {
-        let about = self.manifest.model.recipe.describe();
-        let family = self.manifest.model.recipe.family();
-        let is_exact = || {
-            method
-                .entries()
-                .any(|entry| entry.claim == "exact" && entry.models.contains(&family))
-        };
-        !about.is_certified && (matches!(method, Method::Auto(_)) || is_exact())
+        follows_rows(&self.manifest.model.recipe, method)
+    }
+
+    /// The model that [`refitted`](Self::refitted) gives without the rows `gone`, with what makes
+    /// its features. This change stays as it was.
+    pub(crate) fn try_refit(
+        &mut self,
+        method: &Method,
+        gone: &[RowId],
+        progress: &dyn Progress,
+    ) -> Result<Option<RefittedFeatures>> {
+        let before = self.manifest.blueprint.clone();
+        let outcome = self.refitted(method, gone, None, progress);
+        let blueprint = std::mem::replace(&mut self.manifest.blueprint, before);
+        let encoder = self.renewed.take().or_else(|| self.encoder.clone());
+        self.sums = None;
+        Ok(outcome?.map(|outcome| RefittedFeatures {
+            outcome,
+            encoder,
+            blueprint,
+        }))
     }
 
     /// The model of other features, where the rows `gone` that leave and the `new` ones make them
@@ -486,9 +500,31 @@ impl<'a> OpenedChange<'a> {
     }
 }
 
+/// A model of other features, with what makes them.
+pub(crate) struct RefittedFeatures {
+    pub(crate) outcome: Outcome<Model>,
+    pub(crate) encoder: Option<Encoder>,
+    pub(crate) blueprint: Blueprint,
+}
+
+/// Returns true if a method may give a model of this recipe other features, see
+/// [`OpenedChange::follows_rows`].
+pub(crate) fn follows_rows(recipe: &Recipe, method: &Method) -> bool {
+    if *method == Method::Retrain {
+        return true;
+    }
+    let family = recipe.family();
+    let is_exact = || {
+        method
+            .entries()
+            .any(|entry| entry.claim == "exact" && entry.models.contains(&family))
+    };
+    !recipe.describe().is_certified && (matches!(method, Method::Auto(_)) || is_exact())
+}
+
 /// Whether the number of features has a say in a model: naive Bayes smooths by it, so that a
 /// feature without rows is not nothing.
-fn counts_features(recipe: &Recipe) -> bool {
+pub(crate) fn counts_features(recipe: &Recipe) -> bool {
     let sharded = recipe.get::<Sisa<ShardRecipe>>();
     let family = sharded.map_or_else(|| recipe.family(), |shards| shards.recipe.whole().family());
     use Family::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb};

@@ -21,6 +21,7 @@ mod report;
 mod scrub;
 mod signed;
 
+pub(crate) use features::{counts_features, follows_rows};
 pub(crate) use opened::{ArrivingRows, OpenedChange};
 pub(crate) use planned::RowChange;
 pub(crate) use refit::RefittedModel;

@@ -1,7 +1,7 @@
 //! The second phase of a change: the new model and the rows that come and go are known, and nothing
 //! is written.
 
-use efface::{Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
+use efface::{Claim, Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
 
 use super::opened::{ArrivingRows, OpenedChange};
@@ -128,6 +128,19 @@ impl<'a> PlannedChange<'a> {
         };
         if let Some(renewal) = &renewal {
             renewal.limit(&mut evidence);
+        }
+        let has_stale_features = opened
+            .encoder
+            .as_ref()
+            .is_some_and(|encoder| !encoder.not_covered().is_empty());
+        if has_stale_features && matches!(evidence.promise, Claim::Certified { .. }) {
+            evidence.promise = Claim::Approximate;
+            evidence.certificate = None;
+            evidence.reason = Some(
+                "the certificate speaks of the parameters alone, and the features follow from other rows than \
+                 those that are left; retraining makes both anew"
+                    .into(),
+            );
         }
         let before = opened.manifest.state();
         let forgotten = if forgets { gone.len() } else { 0 };

@@ -25,14 +25,7 @@ pub(crate) fn without(
         outcome.evidence.tolerance = request.method.tolerance().or(outcome.evidence.tolerance);
         return Ok((outcome, None));
     }
-    if change.manifest.blueprint.is_balanced() && !change.follows_rows(&request.method) {
-        return Err(Error::request(
-            "balanced weights of classes follow from the rows, and this method would leave them as they are",
-            Hint::new("use {} or {}")
-                .set(Setting::Method, "auto")
-                .set(Setting::Method, "retrain"),
-        ));
-    }
+    check_class_weights(change, &request.method)?;
     let store = change.store();
     let manifest = &change.manifest;
     let method = &request.method;
@@ -83,4 +76,17 @@ pub(crate) fn without(
     let recipe = change.manifest.model.recipe.as_kept_by(&outcome.model);
     change.manifest.model.recipe = recipe;
     Ok((outcome, renewal))
+}
+
+/// Refuses methods that would leave balanced weights of classes as they were.
+pub(crate) fn check_class_weights(change: &OpenedChange<'_>, method: &Method) -> Result<()> {
+    if change.manifest.blueprint.is_balanced() && !change.follows_rows(method) {
+        return Err(Error::request(
+            "balanced weights of classes follow from the rows, and this method would leave them as they are",
+            Hint::new("use {} or {}")
+                .set(Setting::Method, "auto")
+                .set(Setting::Method, "retrain"),
+        ));
+    }
+    Ok(())
 }

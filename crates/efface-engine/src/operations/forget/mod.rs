@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::{ReceiptDraft, TrustedTree, copies};
 use crate::progress::{Progress, Silent};
 
-pub(crate) use self::method::without;
+pub(crate) use self::method::{check_class_weights, without};
 pub(crate) use self::plan::selected_rows;
 
 /// Answers requests in their order. Neighbours that ask for the same method are applied as one

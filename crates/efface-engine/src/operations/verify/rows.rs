@@ -95,6 +95,14 @@ pub(super) fn against(
             "for networks in shards that would be a training of its own".into(),
         ));
     }
+    if let Some(encoder) = &encoder {
+        let raw = StoreRows::new(&open.store, manifest.outline());
+        if let Some(column) = encoder.miscounted(&raw).map_err(fault)? {
+            return damaged(format!(
+                "what is kept of column `{column}` is not that of its rows"
+            ));
+        }
+    }
     let recipe = &manifest.model.recipe;
     match recipe.family() {
         Family::Ridge => ridge(open, manifest, tolerance, &rows),
