@@ -160,6 +160,7 @@ impl ModelStore {
     /// Opens a model file that is there.
     pub(crate) fn open(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         header::check_kind(path)?;
+        journal::check_beside(path)?;
         let store = match Self::look(path, write, patience) {
             // A change was cut short, and a reader cannot roll it back: let a writer do it.
             Err(Error::Io { .. }) if !write && journal::holds_bytes(path) => {
