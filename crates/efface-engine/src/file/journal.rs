@@ -41,7 +41,8 @@ pub(super) fn check_beside(path: &Path) -> Result<()> {
 }
 
 fn foreign() -> io::Error {
-    let problem = "it is no plain file with one name, as SQLite keeps them beside a model; move it away";
+    let problem =
+        "it is no plain file with one name, as SQLite keeps them beside a model; move it away";
     io::Error::new(ErrorKind::InvalidInput, problem)
 }
 
@@ -53,7 +54,8 @@ pub(super) fn holds_bytes(path: &Path) -> bool {
 /// Whether a change goes on or was cut short: the journal of one that is over begins with zeros.
 pub(super) fn is_unfinished(path: &Path) -> bool {
     let mut first = [0];
-    let read = outputs::open_unlinked(&journal_path(path)).and_then(|mut file| file.read_exact(&mut first));
+    let read = outputs::open_unlinked(&journal_path(path))
+        .and_then(|mut file| file.read_exact(&mut first));
     read.is_ok() && first != [0]
 }
 

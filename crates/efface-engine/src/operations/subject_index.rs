@@ -260,3 +260,35 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     };
     written().map_err(|cause| Error::io(path, cause))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_are_forgotten_at_once_all_leave_the_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join(KEY);
+        write(&key, Hash([7; 32]).to_string().as_bytes()).unwrap();
+        let mut index = SubjectIndex {
+            salt: salt(&key).unwrap(),
+            models: BTreeMap::new(),
+        };
+        let people: Vec<String> = (0..24).map(|at| format!("p{at}")).collect();
+        let known = IndexedModel {
+            bytes: 1,
+            changed: 1,
+            subjects: people.iter().map(|person| index.hash(person)).collect(),
+        };
+        index.models.insert("m".into(), known);
+        index.save(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            for person in &people {
+                let forget = || SubjectIndex::forget(folder.path(), person, ["m"].into_iter());
+                scope.spawn(move || forget().unwrap());
+            }
+        });
+        let left = SubjectIndex::load(folder.path()).unwrap().unwrap();
+        assert!(left.models["m"].subjects.is_empty());
+    }
+}

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use super::plain::{has_no_name, is_only_name, open_to_overwrite};
 use super::SUFFIX;
+use super::plain::{has_no_name, is_only_name, open_to_overwrite};
 
 /// What SQLite puts behind the name of a file that it changes.
 const JOURNAL: &str = "-journal";
