@@ -15,6 +15,7 @@ import keys as keys_module  # noqa: E402
 import merkle  # noqa: E402
 import rules  # noqa: E402
 import shape  # noqa: E402
+import stamp  # noqa: E402
 import verify  # noqa: E402
 from limits import Refused  # noqa: E402
 
@@ -104,6 +105,26 @@ class Trees(unittest.TestCase):
 def reversed_first(keys, count):
     """The order of the keys must not matter."""
     return list(reversed(keys[:count]))
+
+
+class KeyLists(unittest.TestCase):
+    def test_grammar(self):
+        for case in vectors("keys.json"):
+            try:
+                text = base64.b64decode(case["list"]).decode()
+            except UnicodeDecodeError:
+                self.assertEqual(case["expected"], "key", case["name"])
+                continue
+            self.assertEqual(verdict(keys_module.Keys, text), case["expected"], case["name"])
+
+
+class Stamps(unittest.TestCase):
+    def test_grammar(self):
+        found = vectors("stamps.json")
+        signature = base64.b64decode(found["signature"])
+        for case in found["cases"]:
+            token = base64.b64decode(case["token"])
+            self.assertEqual(verdict(stamp.check, token, signature), case["expected"], case["name"])
 
 
 class Witnesses(unittest.TestCase):

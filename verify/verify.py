@@ -7,6 +7,7 @@ verifiers disagree, one of them is wrong, and that is the point of having two.
 
     verify.py bundle KEYS receipt.cose
     verify.py witnessed KEYS receipt.cose WITNESSES [QUORUM]
+    verify.py pack KEYS pack.zip
     verify.py log KEYS log.txt checkpoint.txt
     verify.py succession KEYS old.txt new.txt proof.json
 
@@ -14,16 +15,15 @@ KEYS is a file with the public keys, as `efface keys` prints them: `name+id+base
 handed over followed by ` until N`. Exit status: 0 verified, 1 refused, 2 wrong usage.
 """
 
-import base64
-import binascii
 import sys
 
 import cose
 import stamp
 from canonical import canonical, parse
-from keys import Keys, check_name, verify_checkpoint, verify_witnesses
-from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
+from keys import Keys, check_name, count, unbase64, verify_checkpoint, verify_witnesses
+from limits import MAX_BUNDLE, MAX_NOTE, MAX_PACK, MAX_RECEIPT, MAX_ROTATIONS, Refused
 from merkle import Edge, verify_consistency, verify_inclusion
+from pack import verify_pack
 from rules import check_rules
 from shape import CONSISTENCY, RECEIPT
 
@@ -213,6 +213,20 @@ def verify_bundle(data, key_text):
     return bundle.signed.receipt
 
 
+def verify_with_head(data, key_text):
+    """Verifies a receipt with its proofs; gives it and the checkpoint that it is proved against."""
+    return verify_bundle(data, key_text), Bundle(data).checkpoint
+
+
+# What verifying a pack leaves open: all of it was signed by the log's key, and no more than that is known of it.
+NOT_CHECKED = (
+    "that the page, the tables, the exports and receipts/*.json say what receipts/*.cose say",
+    "the keys in keys.txt: those that were given are trusted",
+    "witnesses of the log, and the signatures of authorities under time stamps",
+    "the model: whether it is in the state that the receipts name",
+)
+
+
 def scrub(receipt, waiting):
     """The run of receipts whose rows wait to be scrubbed, after this one. A settle scrubs all that wait."""
     settle = receipt["kind"] == "settle" and receipt["outcome"] == "done"
@@ -345,10 +359,7 @@ def log_leaves(path):
     """The receipts of a log, one a line in base64."""
     with open(path, "rb") as file:
         while line := file.readline(2 * MAX_RECEIPT):
-            try:
-                yield base64.b64decode(line.removesuffix(b"\n"), validate=True)
-            except binascii.Error as error:
-                raise Refused("encoding", "a line of the log is not base64") from error
+            yield unbase64(line.removesuffix(b"\n").decode("latin-1"), "encoding")
 
 
 def main(arguments):
@@ -358,13 +369,18 @@ def main(arguments):
                 receipt = verify_bundle(read(path, MAX_BUNDLE), read_text(key, MAX_NOTE))
                 rows = receipt["rows"]["removed"]
                 print(f"verified: {receipt['kind']} {receipt['outcome']}, {rows} rows removed, receipt {receipt['id']}")
-            case ["witnessed", key, path, witnesses, *quorum] if len(quorum) < 2:
+            case ["witnessed", key, path, witnesses, *quorum] if len(quorum) < 2 and None not in map(count, quorum):
                 # A receipt, and enough witnesses of the head of its log.
                 data = read(path, MAX_BUNDLE)
                 receipt = verify_bundle(data, read_text(key, MAX_NOTE))
-                needed = int(quorum[0]) if quorum else None
+                needed = count(quorum[0]) if quorum else None
                 signed = verify_witnesses(Bundle(data).checkpoint, read_text(witnesses, MAX_NOTE), needed)
                 print(f"verified: receipt {receipt['id']}, witnessed by {', '.join(sorted(signed))}")
+            case ["pack", key, path]:
+                files, receipts = verify_pack(read(path, MAX_PACK), read_text(key, MAX_NOTE), verify_with_head)
+                print(f"verified: {len(files)} files, {len(receipts)} receipts, as the key of the log signed them")
+                for line in NOT_CHECKED:
+                    print(f"not checked: {line}")
             case ["log", key, path, note]:
                 size = verify_log(log_leaves(path), read_text(note, MAX_NOTE), read_text(key, MAX_NOTE))
                 print(f"verified: {size} receipts")

@@ -55,6 +55,7 @@ cargo xtask <command>
   torture combinations [COUNT [FIRST [SECONDS]]]  random combinations of options against a fresh fit, through the command
   mutants [COUNT [SEED [THREADS]]]  mutation testing of bounds, changes, claims, ledger and the service's requests
   verifier       compiles the verifier of receipts for browsers; the next build of the server takes it along
+  differential [SEED [INPUTS]]  both verifiers of receipts on mutated inputs of a seed (1, 100000)
   service        the page in Chromium, and the API against its description
   integrations [fides]  the files of docs/integrations against a server and their packages
   fuzz [SECONDS] every fuzz target for so long (60); installs cargo-fuzz where it is missing
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Some("picture") => bench::picture(),
         Some("release-check") => release::check(),
         Some("verifier") => service::build_verifier().map(drop),
+        Some("differential") => test::differential(rest),
         Some("service") => test::service(),
         Some("integrations") => test::integrations(rest),
         Some("torture") => torture::run(rest),

@@ -83,7 +83,7 @@ const PARTS: [TestPart; 14] = [
     },
     TestPart {
         name: "second verifier",
-        about: "verify/ in Python",
+        about: "verify/ in Python, on vectors and against the first on mutated inputs",
         run: verifier,
         is_fast: false,
     },
@@ -326,29 +326,57 @@ pub(crate) fn integrations(args: &[String]) -> Result<()> {
     service_tests::integrations(&program("efface")?, with_fides)
 }
 
-/// The second verifier on the shared vectors, on every machine that has Python. Where its libraries
-/// can neither be found nor fetched, that is said.
+/// The seed and the number of the inputs that both verifiers are compared on with every test.
+const COMPARED: [&str; 2] = ["1", "1500"];
+
+/// The second verifier on the shared vectors, and both verifiers on the same mutated inputs.
 fn verifier() -> Result<()> {
+    let Some(interpreter) = verifier_interpreter() else {
+        return Ok(());
+    };
+    crate::run(&interpreter, &["-m", "unittest", "discover", "verify"])?;
+    compare_verifiers(&interpreter, &COMPARED)
+}
+
+/// Compares both verifiers on inputs of a seed, in a number that the caller chooses.
+pub(crate) fn differential(arguments: &[String]) -> Result<()> {
+    let Some(interpreter) = verifier_interpreter() else {
+        return Ok(());
+    };
+    let seed = arguments.first().map_or("1", String::as_str);
+    let inputs = arguments.get(1).map_or("100000", String::as_str);
+    compare_verifiers(&interpreter, &[seed, inputs])
+}
+
+fn compare_verifiers(interpreter: &str, seed_and_inputs: &[&str; 2]) -> Result<()> {
+    let build = ["build", "-p", "efface-evidence", "--example", "verdicts"];
+    crate::run("cargo", &build)?;
+    let script = ["verify/differential.py", "target/debug/examples/verdicts"];
+    crate::run(interpreter, &[&script[..], &seed_and_inputs[..]].concat())
+}
+
+/// A Python with the libraries of the second verifier, on every machine that has Python. Where they
+/// can neither be found nor fetched, that is said.
+fn verifier_interpreter() -> Option<String> {
     if python("python3", "").is_none() {
         eprintln!("skipped: there is no python3, verify/ is not run");
-        return Ok(());
+        return None;
     }
-    let interpreter = match python(
+    match python(
         "python3",
         "import cryptography, jsonschema, cbor2, pycddl, scitt_cose",
     ) {
-        Some(system) => system,
+        Some(system) => Some(system),
         None => match VERIFIER.interpreter() {
-            Ok(path) => path.to_string_lossy().into_owned(),
+            Ok(path) => Some(path.to_string_lossy().into_owned()),
             Err(error) => {
                 eprintln!(
                     "skipped: its libraries cannot be installed, verify/ is not run: {error:#}"
                 );
-                return Ok(());
+                None
             }
         },
-    };
-    crate::run(&interpreter, &["-m", "unittest", "discover", "verify"])
+    }
 }
 
 /// The interpreter, if it is there and can run this code.

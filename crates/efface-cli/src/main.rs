@@ -13,15 +13,38 @@ mod progress;
 mod report;
 mod terminal;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => finish(cli),
+        Err(told) => show(&told),
+    }
+}
+
+/// Prints a help page or the version, which are results as any other, or what is wrong with the
+/// command line.
+fn show(told: &clap::Error) -> ExitCode {
+    let printed = told.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(cause) if !told.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {
+            let failure = Failure::from(cause);
+            Terminal::new(false, false, 0, 0o600, Default::default()).failure(&failure);
+            ExitCode::from(failure.code())
+        }
+        // Clap ends with 0 or 2.
+        _ => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
+    }
+}
+
+fn finish(cli: Cli) -> ExitCode {
     let Cli {
         command,
         json,
@@ -29,7 +52,7 @@ fn main() -> ExitCode {
         wait,
         mode,
         signing,
-    } = Cli::parse();
+    } = cli;
     let access = signing.access();
     let terminal = Terminal::new(
         json,

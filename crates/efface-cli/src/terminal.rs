@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use efface_engine::{Engine, KeyAccess};
+use efface_io::machine_memory;
 use efface_report::plain_text;
 use serde::Serialize;
 
-use crate::cli::machine_memory;
 use crate::failure::{Failure, Result};
 use crate::progress::ProgressBars;
 

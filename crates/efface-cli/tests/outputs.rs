@@ -293,6 +293,99 @@ fn a_model_behind_a_link_is_fitted_and_changed_in_its_place() {
     folder.done("forget store/houses.efface --ids h2");
 }
 
+/// Every file whose name the program chooses beside a model, under every kind of foreign file, with
+/// every command that reads or writes it: no command writes through a link or waits for a pipe.
+#[cfg(unix)]
+#[test]
+fn a_foreign_file_beside_a_model_is_never_written_through_or_waited_for() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let template = Folder::with_houses();
+    template.write(
+        "more.csv",
+        "house,owner,city,rooms,price\nh9,eve,Graz,2,160\n",
+    );
+    template.done("index .");
+    let fit = format!("{FIT} houses.efface --force --discard-log");
+    let lines = [
+        "inspect houses.efface",
+        "forget houses.efface --ids h1",
+        "learn houses.efface more.csv",
+        "settle houses.efface",
+        "keys houses.efface --rotate",
+        "index .",
+        "forget --models . --subject owner=ann --request r1",
+        &fit,
+    ];
+    let mut succeeded = 0;
+    for beside in [
+        "houses.efface.head",
+        "houses.efface-journal",
+        "houses.efface-wal",
+        "houses.efface-shm",
+        "houses.efface.key",
+        "subjects.index",
+        "subjects.index.key",
+    ] {
+        for (kind, line) in ["symlink", "hard link", "pipe"]
+            .iter()
+            .flat_map(|kind| lines.iter().map(move |line| (*kind, *line)))
+        {
+            let folder = Folder::new();
+            for (name, bytes) in contents(&template) {
+                folder.write(&name, bytes);
+                let mode = std::fs::Permissions::from_mode(0o600);
+                std::fs::set_permissions(folder.path(&name), mode).unwrap();
+            }
+            let place = folder.path(beside);
+            // The content of the file may be asked for: a copy of it is a target that is believed.
+            let content = std::fs::read(&place).unwrap_or(b"somebody else's".to_vec());
+            let _ = std::fs::remove_file(&place);
+            let outside = tempfile::tempdir_in(folder.directory.path()).unwrap();
+            let target = outside.path().join("target");
+            std::fs::write(&target, &content).unwrap();
+            let mode = if beside.ends_with(".key") {
+                0o600
+            } else {
+                0o644
+            };
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(mode)).unwrap();
+            match kind {
+                "symlink" => std::os::unix::fs::symlink(&target, &place).unwrap(),
+                "hard link" => std::fs::hard_link(&target, &place).unwrap(),
+                _ => assert!(
+                    std::process::Command::new("mkfifo")
+                        .arg(&place)
+                        .status()
+                        .unwrap()
+                        .success()
+                ),
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut command = folder.command(&words);
+            let ended = command.timeout(std::time::Duration::from_secs(60));
+            let output = ended.output().unwrap();
+            let told = format!("{line}, {beside} is a {kind}: {output:?}");
+            assert!(output.status.code().is_some(), "{told}");
+            assert_ne!(output.status.code(), Some(101), "{told}");
+            let is_key = beside == "houses.efface.key" && kind == "symlink";
+            // A key that lies elsewhere is one that the user put there: it follows the model.
+            if !is_key {
+                assert_eq!(std::fs::read(&target).unwrap(), content, "{told}");
+            }
+            let found = std::fs::metadata(&target).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{told}");
+            if beside == "houses.efface.head" {
+                assert!(output.status.success(), "{told}");
+                let kept = std::fs::symlink_metadata(&place).unwrap().file_type();
+                let changes = line.starts_with("forget houses") || line.starts_with("learn");
+                assert!(!changes || kept.is_file() && !kept.is_fifo(), "{told}");
+            }
+            succeeded += usize::from(output.status.success());
+        }
+    }
+    assert!(succeeded > 40, "only {succeeded} commands did their work");
+}
+
 #[test]
 fn a_fit_removes_no_key_but_that_of_the_model_that_it_replaces() {
     let folder = Folder::with_houses();

@@ -2,6 +2,8 @@
 
 mod common;
 
+use efface_evidence::PackFiles;
+
 use common::Folder;
 
 fn with_log() -> Folder {
@@ -193,37 +195,73 @@ fn an_evidence_pack_shows_what_was_done_and_names_nobody() {
         &["houses.efface"],
     );
     folder.fails("verify pack.zip", 2, &["public key", "hint: "]);
-    folder.write("forged.zip", with_more_rows(&folder.path("pack.zip")));
-    folder.fails("verify forged.zip --key model.pub", 5, &["receipts/2.cose"]);
     let whole = std::fs::read(folder.path("pack.zip")).unwrap();
     folder.write("short.zip", &whole[..whole.len() / 2]);
     folder.fails("verify short.zip --key model.pub", 3, &["ZIP"]);
+    let told = folder.json("verify pack.zip --key model.pub --json");
+    assert_eq!(told["not_checked"].as_array().unwrap().len(), 4, "{told}");
+    every_change_of_a_pack_is_refused(&folder, &whole);
     // A pack of another log brings its own keys along, which nobody asked for.
     folder.done("fit houses.csv --target price --id house -o other.efface");
     folder.done("evidence other.efface --receipt 0 -o other.zip");
     folder.fails("verify other.zip --key model.pub", 5, &[]);
 }
 
-/// A pack whose receipts say that more rows left. The number stands there in plain JSON.
+/// Changes every byte of a pack, and every file of it with checksums that fit, and adds, removes,
+/// renames and exchanges files.
 #[allow(clippy::unwrap_used, reason = "part of a test")]
-fn with_more_rows(pack: &std::path::Path) -> Vec<u8> {
-    let mut archive = zip::ZipArchive::new(std::fs::File::open(pack).unwrap()).unwrap();
-    let mut forged = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for at in 0..archive.len() {
-        let mut entry = archive.by_index(at).unwrap();
-        let name = entry.name().unwrap().into_owned();
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
-        let rows = b"\"removed\":2";
-        if let Some(place) = bytes.windows(rows.len()).position(|window| window == rows) {
-            bytes[place + rows.len() - 1] = b'3';
-        }
-        let options = zip::write::SimpleFileOptions::default()
-            .compression_method(zip::CompressionMethod::Stored);
-        forged.start_file(name, options).unwrap();
-        std::io::Write::write_all(&mut forged, &bytes).unwrap();
+fn every_change_of_a_pack_is_refused(folder: &Folder, pack: &[u8]) {
+    let keys = std::fs::read(folder.path("model.pub")).unwrap();
+    let keys = efface_receipt::KeyRing::from_bytes(&keys).unwrap();
+    let verify = |bytes: &[u8]| PackFiles::read(bytes).and_then(|pack| pack.verify(&keys));
+    let good = PackFiles::read(pack).unwrap();
+    verify(pack).unwrap();
+    assert_eq!(good.to_bytes().unwrap(), pack);
+    for at in 0..pack.len() {
+        let mut changed = pack.to_vec();
+        changed[at] ^= 1 << (at % 8);
+        assert!(verify(&changed).is_err(), "byte {at}");
     }
-    forged.finish().unwrap().into_inner()
+    let refused = |files: Vec<(String, Vec<u8>)>, what: &str| {
+        let bytes = PackFiles { files }.to_bytes().unwrap();
+        assert!(verify(&bytes).is_err(), "{what}");
+    };
+    for (at, (name, content)) in good.files.iter().enumerate() {
+        let mut files = good.files.clone();
+        for place in [0, content.len() / 2, content.len() - 1] {
+            files[at].1[place] ^= 1;
+            refused(files.clone(), &format!("byte {place} of {name}"));
+            files[at].1[place] ^= 1;
+        }
+        files[at].1.push(b'\n');
+        refused(files, &format!("{name} has more"));
+        let mut files = good.files.clone();
+        files[at].0.push('x');
+        refused(files, &format!("{name} has another name"));
+        let mut files = good.files.clone();
+        files.swap(at, (at + 1) % good.files.len());
+        refused(files, &format!("{name} stands elsewhere"));
+        let mut files = good.files.clone();
+        files.insert(at, ("a.txt".into(), b"added".to_vec()));
+        refused(files, &format!("a file was added before {name}"));
+        let mut files = good.files.clone();
+        files.remove(at);
+        refused(files, &format!("{name} was removed"));
+    }
+    // The same files under a list of somebody else.
+    let stranger =
+        efface_receipt::SecretKey::from_seed(keys.keys().next().unwrap().key.name(), &[3; 32])
+            .unwrap();
+    let head = verify(pack).unwrap().head;
+    let mut files = good.files.clone();
+    files.pop();
+    let contents = files
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), &bytes[..]));
+    let list = efface_receipt::PackDigests::new(&head.origin, head.size, contents);
+    let list = list.sign(&stranger).unwrap();
+    files.push((efface_receipt::PackDigests::FILE.into(), list.into_bytes()));
+    refused(files, "a list that a stranger signed");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use efface_receipt::{
-    AuditEntry, ConsistencyProof, KeyRing, ReceiptBundle, SignedReceipt, TrustedKey, WitnessQuorum,
+    AuditEntry, ConsistencyProof, KeyRing, PackDigests, ReceiptBundle, SignedReceipt, TrustedKey,
+    WitnessQuorum,
 };
 
 use crate::error::{Error, Result};
@@ -287,6 +288,11 @@ impl Engine {
     /// The signed head of the log.
     pub fn checkpoint(&self) -> Result<String> {
         receipts::checkpoint(&self.model)
+    }
+
+    /// Signs the list of the files of an evidence pack with the key of the log.
+    pub fn sign_pack(&self, digests: &PackDigests) -> Result<String> {
+        receipts::sign_pack(&self.model, digests)
     }
 
     /// Proof that the log continues the one of its first `old` receipts.

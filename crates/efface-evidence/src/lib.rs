@@ -2,11 +2,13 @@
 //! authority, and the results of audits as figures ([`audit_figures`]). The command and the service
 //! give the same ones.
 
+mod archive;
 mod audit_figure;
 mod pack;
 mod page;
 mod read_pack;
 
+pub use archive::is_zip;
 pub use audit_figure::{AuditMark, audit_figures, coin_figure, latest_audit};
 pub use pack::{EvidenceError, EvidencePack, readable_receipt};
-pub use read_pack::{PackFiles, is_zip};
+pub use read_pack::{PackFiles, VerifiedPack};

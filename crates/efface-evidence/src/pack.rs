@@ -1,13 +1,16 @@
 //! An evidence pack: what shows that a request was carried out, in one ZIP file.
 
-use std::io::{Cursor, Write};
-
 use efface_engine::{Engine, Error, ReceiptQuery};
-use efface_receipt::{CopyKind, KnownCopy, Receipt, ReceiptBundle, RequestKind};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime};
+use efface_receipt::{
+    CopyKind, KnownCopy, LogCheckpoint, PackDigests, Receipt, ReceiptBundle, ReceiptFault,
+    RequestKind,
+};
 
+use crate::archive;
 use crate::page;
+
+/// The name of the head of the log in a pack.
+pub(crate) const CHECKPOINT: &str = "checkpoint.txt";
 
 /// Why a pack could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -15,18 +18,29 @@ pub enum EvidenceError {
     /// The model or its log does not give what the pack needs.
     #[error(transparent)]
     Model(#[from] Error),
+    /// The keys that the pack is verified with cannot be read.
+    #[error(transparent)]
+    Keys(#[from] ReceiptFault),
     /// What should be in the pack is no JSON.
     #[error("a part of the pack is no JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The ZIP file cannot be written or read.
-    #[error("the pack is no ZIP file of receipts: {0}")]
+    #[error("the pack is no ZIP file of receipts as efface writes it: {0}")]
     Zip(String),
-}
-
-impl From<zip::result::ZipError> for EvidenceError {
-    fn from(cause: zip::result::ZipError) -> Self {
-        Self::Zip(cause.to_string())
-    }
+    /// A file of the pack does not hold.
+    #[error("{name:?}: {fault}")]
+    File {
+        /// Its name in the pack.
+        name: String,
+        /// Why.
+        fault: ReceiptFault,
+    },
+    /// A file of the pack is about another head of the log than its checkpoint.
+    #[error("{name:?} is proved against another head than checkpoint.txt")]
+    OtherHead {
+        /// Its name in the pack.
+        name: String,
+    },
 }
 
 /// What a pack holds.
@@ -43,6 +57,8 @@ pub struct EvidencePack {
     checkpoint: String,
     /// The public keys of the log, one a line.
     keys: String,
+    /// The signed list of all other files.
+    digests: String,
 }
 
 /// Whether a settle erased the rows that a receipt had left waiting.
@@ -110,21 +126,29 @@ impl EvidencePack {
             .collect();
         let settled = bundles(&settled)?;
         let audits = bundles(&audits)?;
-        Ok(Self {
+        let mut pack = Self {
             asked,
             settled,
             audits,
             exports,
             checkpoint: engine.checkpoint()?,
             keys,
-        })
+            digests: String::new(),
+        };
+        let head = LogCheckpoint::parse_unverified(&pack.checkpoint).map_err(Error::from)?;
+        let files = pack.files()?;
+        let contents = files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), &bytes[..]));
+        pack.digests = engine.sign_pack(&PackDigests::new(&head.origin, head.size, contents))?;
+        Ok(pack)
     }
 
     fn all(&self) -> impl Iterator<Item = &ReceiptBundle> {
         self.asked.iter().chain(&self.settled).chain(&self.audits)
     }
 
-    /// The files of the pack, by name.
+    /// The files of the pack that the list of digests is about, in the order of their names.
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, EvidenceError> {
         let page = page::page(self);
         let mut files = vec![
@@ -133,10 +157,7 @@ impl EvidencePack {
                 "exports.json".to_owned(),
                 serde_json::to_vec_pretty(&self.exports)?,
             ),
-            (
-                "checkpoint.txt".to_owned(),
-                self.checkpoint.clone().into_bytes(),
-            ),
+            (CHECKPOINT.to_owned(), self.checkpoint.clone().into_bytes()),
             ("keys.txt".to_owned(), self.keys.clone().into_bytes()),
         ];
         // The page links to the numbers of its tables and figures.
@@ -152,6 +173,9 @@ impl EvidencePack {
             let text = readable_receipt(&bundle.signed.receipt)? + "\n";
             files.push((format!("receipts/{number}.json"), text.into_bytes()));
         }
+        files.sort();
+        // A receipt may have been asked for that is an audit or a settle as well.
+        files.dedup();
         Ok(files)
     }
 
@@ -161,16 +185,11 @@ impl EvidencePack {
     /// # Errors
     /// A part of it cannot be written; that happens to no receipt of a log that can be read.
     pub fn zip(&self) -> Result<Vec<u8>, EvidenceError> {
-        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .last_modified_time(DateTime::default());
-        for (name, bytes) in self.files()? {
-            writer.start_file(name, options)?;
-            writer
-                .write_all(&bytes)
-                .map_err(|cause| EvidenceError::Zip(cause.to_string()))?;
-        }
-        Ok(writer.finish()?.into_inner())
+        let mut files = self.files()?;
+        files.push((
+            PackDigests::FILE.to_owned(),
+            self.digests.clone().into_bytes(),
+        ));
+        archive::write(&files)
     }
 }

@@ -280,6 +280,8 @@ fn checking(pack: &EvidencePack) -> Section {
                 .code(format!("efface verify receipts/{first}.cose"))
                 .and(", each with the file of keys that you were given before")
                 .and(". With the second verifier, which shares no code with it: ")
+                .code("verify.py pack KEYS pack.zip")
+                .and(" or ")
                 .code(format!("verify.py bundle KEYS receipts/{first}.cose"))
                 .and(". The files are COSE_Sign1 statements with COSE receipts (RFC 9942), which other tools read too."),
         )

@@ -32,6 +32,7 @@ mod dialect;
 mod error;
 mod format;
 mod jsonl;
+mod machine;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod paths;
@@ -47,6 +48,7 @@ pub use condition::{ComparisonSign, ConditionError, RowCondition};
 pub use dialect::{TableDialect, days_since_1970};
 pub use error::{Error, ReadFault, Result};
 pub use format::{FileFormat, UnknownFormat};
+pub use machine::{machine_memory, missing_addresses};
 pub use paths::{files_of, is_pattern};
 pub use source::{ReadLimits, Source, open};
 pub use svmlight::{SparseExtent, SparseRecord, SparseTable};

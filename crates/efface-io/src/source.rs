@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::dialect::check_separator;
 use crate::error::{Error, ReadFault, Result};
+use crate::machine::machine_memory;
 use crate::stream::{StreamInput, is_read_once};
 use crate::{
     Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableBlocks,
@@ -29,23 +30,25 @@ pub struct ReadLimits {
     /// most; 16,777,216.
     pub features: u32,
     /// Bytes of the rows that are in memory at a time, and of one unpacked column of a Parquet row
-    /// group; 16 GiB.
+    /// group; a quarter of what this process may take ([`machine_memory`]), because a fit in memory
+    /// holds rows up to three times.
     pub memory: u64,
     /// Bytes of the sums of a model that is fitted in batches, which follow from its features
-    /// alone; 16 GiB.
+    /// alone; three quarters of what this process may take.
     pub sums: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
+        let quarter = machine_memory() / 4;
         Self {
             line_bytes: 64 << 20,
             columns: 1_000_000,
             keys: 65_536,
             name_bytes: 1_024,
             features: 1 << 24,
-            memory: 16 << 30,
-            sums: 16 << 30,
+            memory: quarter,
+            sums: quarter * 3,
         }
     }
 }

@@ -118,6 +118,9 @@ pub enum ReceiptFault {
     /// A time stamp that is none, or of something else.
     #[error("not a time stamp of this receipt: {0}")]
     Stamp(&'static str),
+    /// An evidence pack whose files are not those that were signed.
+    #[error("the pack is not as it was signed: {0}")]
+    Pack(String),
     /// Receipt and checkpoint name different logs.
     #[error("the receipt belongs to log {receipt:?}, the checkpoint to {checkpoint:?}")]
     Origin {
@@ -223,6 +226,7 @@ impl ReceiptFault {
             | ReceiptFault::CheckpointSignature => "checkpoint",
             ReceiptFault::Cosignature | ReceiptFault::Quorum { .. } => "witness",
             ReceiptFault::Stamp(_) => "stamp",
+            ReceiptFault::Pack(_) => "pack",
             ReceiptFault::Origin { .. } => "origin",
             ReceiptFault::Sequence { .. }
             | ReceiptFault::ProofSize { .. }

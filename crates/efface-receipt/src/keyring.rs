@@ -9,10 +9,11 @@ use std::fmt;
 
 use crate::{
     fault::ReceiptFault,
-    limits::MAX_ROTATIONS,
+    limits::MAX_KEYS,
     receipt::{KeyChange, RequestKind, RequestOutcome},
     signature::{KeyId, PublicKey},
     statement::SignedReceipt,
+    text::{count, list_lines, list_text},
 };
 
 /// The keys that a verifier trusts.
@@ -45,12 +46,18 @@ impl fmt::Display for TrustedKey {
 }
 
 impl KeyRing {
-    /// Reads a file of keys: one a line, oldest first. A key that handed over is followed by `
-    /// until N`, the number of the receipt in which it did; only the last key may sign without end.
-    /// Empty lines are passed over.
+    /// Reads a file of keys: UTF-8 text with one key a line, oldest first. A key that handed over is
+    /// followed by ` until N`, the number of the receipt in which it did; only the last key may sign
+    /// without end. Lines end with a newline, which the last one may lack; empty lines are passed
+    /// over, and nothing else is (docs/receipt.md, "Lists of keys").
+    pub fn from_bytes(bytes: &[u8]) -> Result<KeyRing, ReceiptFault> {
+        KeyRing::parse(list_text(bytes)?)
+    }
+
+    /// Reads the text of a file of keys.
     pub fn parse(text: &str) -> Result<KeyRing, ReceiptFault> {
         let mut ring = KeyRing::default();
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        for line in list_lines(text)? {
             if ring.keys.last().is_some_and(|key| key.last.is_none()) {
                 return Err(ReceiptFault::Key(
                     "only the last key of a list has no `until N`",
@@ -59,10 +66,8 @@ impl KeyRing {
             let (key, last) = match line.split_once(" until ") {
                 None => (line, None),
                 Some((key, number)) => {
-                    let last = number
-                        .parse()
-                        .map_err(|_| ReceiptFault::Key("`until` names a receipt"))?;
-                    (key, Some(last))
+                    const BAD: ReceiptFault = ReceiptFault::Key("`until` names a receipt");
+                    (key, Some(count(number).ok_or(BAD)?))
                 }
             };
             ring.insert(TrustedKey {
@@ -93,13 +98,11 @@ impl KeyRing {
     }
 
     fn insert(&mut self, key: TrustedKey) -> Result<(), ReceiptFault> {
-        // The key that signs now, the keys before it, and a recovery key for each hand-over.
-        let limit = 2 * MAX_ROTATIONS + 1;
-        if self.keys.len() >= limit {
+        if self.keys.len() >= MAX_KEYS {
             return Err(ReceiptFault::TooLarge {
                 what: "the key ring",
                 size: self.keys.len() + 1,
-                limit,
+                limit: MAX_KEYS,
             });
         }
         self.keys.push(key);

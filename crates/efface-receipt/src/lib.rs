@@ -34,6 +34,7 @@ mod keyring;
 mod limits;
 pub mod log;
 mod note;
+mod pack;
 mod receipt;
 mod replay;
 mod rules;
@@ -63,6 +64,7 @@ pub use keyring::{KeyRing, TrustedKey};
 pub use limits::*;
 pub use log::{ConsistencyProof, Frontier, InclusionProof, LogNodes, MemoryLog};
 pub use note::LogCheckpoint;
+pub use pack::PackDigests;
 pub use receipt::{
     KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched,
     SCHEMA, SettledRun, StateChange, UncoveredPart,

@@ -28,5 +28,16 @@ pub const MAX_ROTATIONS: usize = 64;
 /// stands for more than one integer.
 pub const MAX_INTEGER: u64 = (1 << 53) - 1;
 
+/// The largest list of keys of a log or of witnesses.
+pub const MAX_KEY_LIST_BYTES: usize = 65_536;
+/// The most keys in one list: the key that signs now, the keys before it, and a recovery key for
+/// each hand-over.
+pub const MAX_KEYS: usize = 2 * MAX_ROTATIONS + 1;
+
+/// The largest evidence pack.
+pub const MAX_PACK_BYTES: usize = 512 * 1024 * 1024;
+/// The largest list of digests of an evidence pack.
+pub const MAX_PACK_LIST_BYTES: usize = 16 * 1024 * 1024;
+
 /// Bytes of a time stamp.
 pub const MAX_STAMP_BYTES: usize = 65_536;

@@ -18,7 +18,7 @@ use crate::{
     limits::{MAX_INTEGER, MAX_NOTE_BYTES, MAX_NOTE_SIGNATURES},
     receipt::LogHead,
     signature::{KeyId, ReceiptSigner, Signature, check_name},
-    text::{base64, from_base64},
+    text::{base64, count, from_base64},
 };
 
 /// The head of a log.
@@ -90,16 +90,7 @@ impl LogCheckpoint {
 
     /// The signed note. The key must bear the name of the log.
     pub fn sign(&self, signer: &dyn ReceiptSigner) -> Result<String, ReceiptFault> {
-        let key = signer.public_key();
-        if key.name() != self.origin {
-            return Err(ReceiptFault::Note(
-                "the key does not bear the name of the log",
-            ));
-        }
-        let body = self.body();
-        let mut bytes = key.id().0.to_vec();
-        bytes.extend_from_slice(&signer.sign(body.as_bytes())?.0);
-        let note = format!("{body}\n— {} {}\n", key.name(), base64(&bytes));
+        let note = sign_text(&self.body(), &self.origin, signer)?;
         // What could not be read back must not be signed.
         read(&note)?;
         Ok(note)
@@ -109,29 +100,8 @@ impl LogCheckpoint {
     /// must have signed, and no signature by a trusted key may fail.
     pub fn verify(note: &str, keys: &KeyRing) -> Result<LogCheckpoint, ReceiptFault> {
         let (checkpoint, body, lines) = read(note)?;
-        let mut signed = false;
-        for line in lines {
-            if !keys
-                .keys()
-                .any(|known| known.key.name() == line.name && known.key.id() == line.id)
-            {
-                continue;
-            }
-            // A head is signed by the key that would sign the next receipt: after a hand-over, the
-            // new one.
-            let key = keys.active(&line.name, line.id, checkpoint.size)?;
-            let signature = <[u8; 64]>::try_from(line.signature)
-                .map_err(|_| ReceiptFault::CheckpointSignature)?;
-            if !key.verifies(body.as_bytes(), &Signature(signature)) {
-                return Err(ReceiptFault::CheckpointSignature);
-            }
-            signed |= key.name() == checkpoint.origin;
-        }
-        if signed {
-            Ok(checkpoint)
-        } else {
-            Err(ReceiptFault::CheckpointUnsigned)
-        }
+        check_signatures(body, &lines, keys, &checkpoint.origin, checkpoint.size)?;
+        Ok(checkpoint)
     }
 
     /// Reads a note without checking any signature, for display.
@@ -140,13 +110,70 @@ impl LogCheckpoint {
     }
 }
 
+/// Signs a text about a log of this name, whose name the key must bear.
+pub(crate) fn sign_text(
+    body: &str,
+    origin: &str,
+    signer: &dyn ReceiptSigner,
+) -> Result<String, ReceiptFault> {
+    let key = signer.public_key();
+    if key.name() != origin {
+        return Err(ReceiptFault::Note(
+            "the key does not bear the name of the log",
+        ));
+    }
+    let mut bytes = key.id().0.to_vec();
+    bytes.extend_from_slice(&signer.sign(body.as_bytes())?.0);
+    Ok(format!("{body}\n— {origin} {}\n", base64(&bytes)))
+}
+
+/// Returns an error unless a trusted key that bears the name of the log has signed a text about its
+/// first `size` receipts, and every signature by a trusted key holds.
+pub(crate) fn check_signatures(
+    body: &str,
+    lines: &[NoteLine],
+    keys: &KeyRing,
+    origin: &str,
+    size: u64,
+) -> Result<(), ReceiptFault> {
+    let mut signed = false;
+    for line in lines {
+        if !keys
+            .keys()
+            .any(|known| known.key.name() == line.name && known.key.id() == line.id)
+        {
+            continue;
+        }
+        // A head is signed by the key that would sign the next receipt: after a hand-over, the new
+        // one.
+        let key = keys.active(&line.name, line.id, size)?;
+        let signature = <[u8; 64]>::try_from(line.signature.as_slice())
+            .map_err(|_| ReceiptFault::CheckpointSignature)?;
+        if !key.verifies(body.as_bytes(), &Signature(signature)) {
+            return Err(ReceiptFault::CheckpointSignature);
+        }
+        signed |= key.name() == origin;
+    }
+    if signed {
+        Ok(())
+    } else {
+        Err(ReceiptFault::CheckpointUnsigned)
+    }
+}
+
 /// The head, the text that is signed, and the signature lines.
 pub(crate) fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), ReceiptFault> {
-    if note.len() > MAX_NOTE_BYTES {
+    let (body, lines) = split(note, MAX_NOTE_BYTES)?;
+    Ok((head(body)?, body, lines))
+}
+
+/// The text that is signed, and the signature lines, of a signed note of at most `limit` bytes.
+pub(crate) fn split(note: &str, limit: usize) -> Result<(&str, Vec<NoteLine>), ReceiptFault> {
+    if note.len() > limit {
         return Err(ReceiptFault::TooLarge {
-            what: "the checkpoint",
+            what: "the signed note",
             size: note.len(),
-            limit: MAX_NOTE_BYTES,
+            limit,
         });
     }
     if note.chars().any(|c| c.is_control() && c != '\n') {
@@ -172,7 +199,7 @@ pub(crate) fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), R
             });
         }
     }
-    Ok((head(body)?, body, lines))
+    Ok((body, lines))
 }
 
 fn signature_line(line: &str) -> Result<NoteLine, ReceiptFault> {
@@ -200,12 +227,9 @@ fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
     let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
         return Err(ReceiptFault::Note("fewer than three lines"));
     };
-    let number: u64 = size
-        .parse()
-        .map_err(|_| ReceiptFault::Note("the size is not a number"))?;
-    if number.to_string() != size {
-        return Err(ReceiptFault::Note("the size has a sign or leading zeros"));
-    }
+    let number = count(size).ok_or(ReceiptFault::Note(
+        "the size is not a number without sign and leading zeros below 2⁵³",
+    ))?;
     let bytes = from_base64(root).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
     let root = Hash(bytes.ok_or(ReceiptFault::Note("the root is not 32 bytes in base64"))?);
     let mut checkpoint = LogCheckpoint::new(origin, number, root)?;

@@ -5,9 +5,6 @@
 //! The authority's own signature, and whether it is one to trust, is not checked here: `openssl ts
 //! -verify` does (docs/receipt.md).
 
-use der::asn1::{AnyRef, ObjectIdentifier, OctetStringRef, UintRef};
-use der::{Decode, Encode, Reader, Sequence, SliceReader, Tag, TagNumber, Tagged};
-
 use crate::{
     fault::ReceiptFault,
     hash::{Hash, hash_parts},
@@ -15,42 +12,30 @@ use crate::{
     signature::Signature,
 };
 
-const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
-const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
-const TST_INFO: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4");
+/// The tags of DER values that a time stamp is made of.
+mod tag {
+    pub(super) const BOOLEAN: u8 = 0x01;
+    pub(super) const INTEGER: u8 = 0x02;
+    pub(super) const OCTETS: u8 = 0x04;
+    pub(super) const NULL: u8 = 0x05;
+    pub(super) const OID: u8 = 0x06;
+    pub(super) const TIME: u8 = 0x18;
+    pub(super) const SEQUENCE: u8 = 0x30;
+    pub(super) const SET: u8 = 0x31;
+    /// The context-specific tags 0 and 1, around other values.
+    pub(super) const FIRST: u8 = 0xa0;
+    pub(super) const SECOND: u8 = 0xa1;
+}
 
-/// The tag around what a token holds.
-const OUTER: Tag = Tag::ContextSpecific {
-    constructed: true,
-    number: TagNumber(0),
-};
+/// Object identifiers as DER writes them: 2.16.840.1.101.3.4.2.1, 1.2.840.113549.1.7.2 and
+/// 1.2.840.113549.1.9.16.1.4.
+const SHA256: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01];
+const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
+const TST_INFO: &[u8] = &[
+    0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x10, 0x01, 0x04,
+];
 
 const BAD: ReceiptFault = ReceiptFault::Stamp("it is no RFC 3161 time stamp in DER");
-
-/// The name of an algorithm (RFC 5280).
-#[derive(Sequence)]
-struct AlgorithmName<'a> {
-    algorithm: ObjectIdentifier,
-    #[asn1(optional = "true")]
-    parameters: Option<AnyRef<'a>>,
-}
-
-/// A hash, and by which algorithm.
-#[derive(Sequence)]
-struct MessageImprint<'a> {
-    algorithm: AlgorithmName<'a>,
-    hashed: &'a OctetStringRef,
-}
-
-/// What an authority is asked.
-#[derive(Sequence)]
-struct StampRequest<'a> {
-    version: u8,
-    imprint: MessageImprint<'a>,
-    nonce: UintRef<'a>,
-    /// Whether the token is to hold the authority's certificate.
-    certificates: bool,
-}
 
 /// What a time stamp says. Nothing of it is checked but its form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,28 +57,28 @@ pub fn stamp_imprint(signature: &Signature) -> Hash {
     hash_parts(&[&[0x58, 0x40], &signature.0])
 }
 
-/// The request for a time stamp of a signed receipt (RFC 3161 TimeStampReq), in DER. The nonce is
-/// drawn by the caller.
-pub fn stamp_request(signature: &Signature, nonce: &[u8; 8]) -> Result<Vec<u8>, ReceiptFault> {
+/// The request for a time stamp of a signed receipt (RFC 3161 TimeStampReq), in DER, which asks for
+/// the authority's certificate too. The nonce is drawn by the caller.
+pub fn stamp_request(signature: &Signature, nonce: &[u8; 8]) -> Vec<u8> {
     let Hash(imprint) = stamp_imprint(signature);
-    let unwritable = |_| ReceiptFault::Stamp("the request cannot be written");
-    let null = AnyRef::new(Tag::Null, &[]).map_err(unwritable)?;
-    let imprint = MessageImprint {
-        algorithm: AlgorithmName {
-            algorithm: SHA256,
-            parameters: Some(null),
-        },
-        hashed: OctetStringRef::new(&imprint).map_err(unwritable)?,
+    let algorithm = short(
+        tag::SEQUENCE,
+        &[&short(tag::OID, &[SHA256]), &[tag::NULL, 0]],
+    );
+    let imprint = short(
+        tag::SEQUENCE,
+        &[&algorithm, &short(tag::OCTETS, &[&imprint])],
+    );
+    // A zero byte in front keeps the number positive.
+    let nonce = unsigned(nonce);
+    let sign: &[u8] = match nonce.first() {
+        Some(0..=127) => &[],
+        _ => &[0],
     };
-    let nonce = UintRef::new(nonce).map_err(unwritable)?;
-    StampRequest {
-        version: 1,
-        imprint,
-        nonce,
-        certificates: true,
-    }
-    .to_der()
-    .map_err(unwritable)
+    let nonce = short(tag::INTEGER, &[sign, nonce]);
+    let version = [tag::INTEGER, 1, 1];
+    let certificates = [tag::BOOLEAN, 1, 0xff];
+    short(tag::SEQUENCE, &[&version, &imprint, &nonce, &certificates])
 }
 
 impl TimeStamp {
@@ -107,47 +92,61 @@ impl TimeStamp {
                 limit: MAX_STAMP_BYTES,
             });
         }
-        let whole = AnyRef::from_der(bytes).map_err(|_| BAD)?;
-        let parts = inside(&[whole], 0, Tag::Sequence)?;
+        let [whole] = fields(bytes, [tag::SEQUENCE], &[])?.0;
+        let parts = items(whole.content)?;
         let mut token = whole;
-        if parts
-            .first()
-            .is_some_and(|first| first.tag() == Tag::Sequence)
+        if let [status, ..] = parts[..]
+            && status.tag == tag::SEQUENCE
         {
             // An answer: its status, and the token where it was granted.
-            let status = items(parts[0])?
+            let status = items(status.content)?;
+            if !status
                 .first()
-                .and_then(|status| status.decode_as::<u8>().ok());
-            if !matches!(status, Some(0 | 1)) {
+                .is_some_and(|code| code.tag == tag::INTEGER && matches!(code.content, [0 | 1]))
+            {
                 return Err(ReceiptFault::Stamp("the authority did not grant it"));
             }
             token = *parts.get(1).ok_or(BAD)?;
+            if token.tag != tag::SEQUENCE {
+                return Err(BAD);
+            }
         }
-        let content = inside(&[token], 0, Tag::Sequence)?;
-        let signed = inside(&inside(&content, 1, OUTER)?, 0, Tag::Sequence)?;
-        let wrapped = inside(&signed, 2, Tag::Sequence)?;
-        let text = inside(&inside(&wrapped, 1, OUTER)?, 0, Tag::OctetString)?;
-        let info = inside(&text, 0, Tag::Sequence)?;
-        let kinds_fit = oid(content[0]) == Some(SIGNED_DATA) && oid(wrapped[0]) == Some(TST_INFO);
-        if !kinds_fit || content.len() != 2 || wrapped.len() != 2 || text.len() != 1 {
+        let [kind, content] = fields(token.content, [tag::OID, tag::FIRST], &[])?.0;
+        let [signed] = fields(content.content, [tag::SEQUENCE], &[])?.0;
+        let signed_fields = [tag::INTEGER, tag::SET, tag::SEQUENCE];
+        let further = [tag::FIRST, tag::SECOND, tag::SET];
+        let [_version, _digests, wrapped] = fields(signed.content, signed_fields, &further)?.0;
+        let [wrapped_kind, wrapped] = fields(wrapped.content, [tag::OID, tag::FIRST], &[])?.0;
+        if kind.content != SIGNED_DATA || wrapped_kind.content != TST_INFO {
             return Err(BAD);
         }
-        let [_version, _policy, imprint, _serial, time, rest @ ..] = info.as_slice() else {
-            return Err(BAD);
-        };
-        let imprint = imprint.decode_as::<MessageImprint<'_>>().map_err(|_| BAD)?;
-        if imprint.algorithm.algorithm != SHA256 {
-            return Err(ReceiptFault::Stamp("its hash is not SHA-256"));
-        }
-        let imprint = <[u8; 32]>::try_from(imprint.hashed.as_bytes()).map_err(|_| BAD)?;
-        let nonce = rest.iter().find(|part| part.tag() == Tag::Integer);
-        let named = rest.iter().find(|part| part.tag() == OUTER);
+        let [text] = fields(wrapped.content, [tag::OCTETS], &[])?.0;
+        let [info] = fields(text.content, [tag::SEQUENCE], &[])?.0;
+        let info_fields = [
+            tag::INTEGER,
+            tag::OID,
+            tag::SEQUENCE,
+            tag::INTEGER,
+            tag::TIME,
+        ];
+        // Accuracy, ordering, nonce, the authority's name and extensions.
+        let further = [
+            tag::SEQUENCE,
+            tag::BOOLEAN,
+            tag::INTEGER,
+            tag::FIRST,
+            tag::SECOND,
+        ];
+        let ([_version, _policy, imprint, _serial, time], rest) =
+            fields(info.content, info_fields, &further)?;
+        let nonce = rest.iter().find(|part| part.tag == tag::INTEGER);
+        let named = rest.iter().find(|part| part.tag == tag::FIRST);
         Ok(TimeStamp {
-            token: token.to_der().map_err(|_| BAD)?,
-            time: readable_time(*time).ok_or(BAD)?,
+            token: token.whole.to_vec(),
+            time: readable_time(time.content).ok_or(BAD)?,
             authority: named.and_then(|name| authority(*name)),
-            imprint: Hash(imprint),
-            nonce: nonce.map(|nonce| unsigned(nonce.value()).to_vec()),
+            imprint: hashed(imprint)?,
+            nonce: nonce.map(|nonce| unsigned(nonce.content).to_vec()),
         })
     }
 
@@ -164,12 +163,17 @@ impl TimeStamp {
 
     /// Whether the stamp answers this request and no other.
     pub fn answers(&self, request: &[u8]) -> Result<(), ReceiptFault> {
-        let request = StampRequest::from_der(request)
-            .map_err(|_| ReceiptFault::Stamp("it is no request in DER"))?;
-        let asked = unsigned(request.nonce.as_bytes());
-        if self.nonce.as_deref() == Some(asked)
-            && request.imprint.hashed.as_bytes() == self.imprint.as_bytes()
-        {
+        let read = || {
+            let [request] = fields(request, [tag::SEQUENCE], &[])?.0;
+            let further = [tag::OID, tag::INTEGER, tag::BOOLEAN, tag::FIRST];
+            let ([_version, imprint], rest) =
+                fields(request.content, [tag::INTEGER, tag::SEQUENCE], &further)?;
+            let nonce = rest.into_iter().find(|part| part.tag == tag::INTEGER);
+            Ok((hashed(imprint)?, nonce.ok_or(BAD)?))
+        };
+        let (imprint, nonce) =
+            read().map_err(|_: ReceiptFault| ReceiptFault::Stamp("it is no request in DER"))?;
+        if self.nonce.as_deref() == Some(unsigned(nonce.content)) && imprint == self.imprint {
             Ok(())
         } else {
             Err(ReceiptFault::Stamp(
@@ -179,26 +183,99 @@ impl TimeStamp {
     }
 }
 
-/// What is in the value at a place, which must have this tag.
-fn inside<'a>(parts: &[AnyRef<'a>], at: usize, tag: Tag) -> Result<Vec<AnyRef<'a>>, ReceiptFault> {
-    match parts.get(at) {
-        Some(part) if part.tag() == tag => items(*part),
-        _ => Err(BAD),
-    }
+/// A value in DER.
+#[derive(Clone, Copy)]
+struct DerValue<'a> {
+    tag: u8,
+    content: &'a [u8],
+    /// The tag, the length and the content.
+    whole: &'a [u8],
 }
 
-/// What a value is made of.
-fn items<'a>(value: AnyRef<'a>) -> Result<Vec<AnyRef<'a>>, ReceiptFault> {
-    let mut reader = SliceReader::new(value.value()).map_err(|_| BAD)?;
+/// Splits the first value off. Its tag has one byte, and its length is written in the shortest form
+/// in at most three.
+fn first_value(bytes: &[u8]) -> Option<(DerValue<'_>, &[u8])> {
+    let (&[tag, length], rest) = bytes.split_first_chunk::<2>()?;
+    let (length, rest) = match length {
+        0..=127 => (usize::from(length), rest),
+        0x81 => {
+            let (&[length], rest) = rest.split_first_chunk::<1>()?;
+            (usize::from(length), rest)
+        }
+        0x82 => {
+            let (digits, rest) = rest.split_first_chunk::<2>()?;
+            (usize::from(u16::from_be_bytes(*digits)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    let whole = &bytes[..bytes.len() - rest.len()];
+    let header = whole.len() - content.len();
+    let shortest = match length {
+        0..128 => 2,
+        128..256 => 3,
+        _ => 4,
+    };
+    // The five low bits of a tag of several bytes are ones.
+    (header == shortest && tag & 0x1f != 0x1f).then_some((
+        DerValue {
+            tag,
+            content,
+            whole,
+        },
+        rest,
+    ))
+}
+
+/// The values that follow each other.
+fn items(mut bytes: &[u8]) -> Result<Vec<DerValue<'_>>, ReceiptFault> {
     let mut found = Vec::new();
-    while !reader.is_finished() {
-        found.push(AnyRef::decode(&mut reader).map_err(|_| BAD)?);
+    while !bytes.is_empty() {
+        let (value, rest) = first_value(bytes).ok_or(BAD)?;
+        found.push(value);
+        bytes = rest;
     }
     Ok(found)
 }
 
-fn oid(value: AnyRef<'_>) -> Option<ObjectIdentifier> {
-    value.decode_as::<ObjectIdentifier>().ok()
+/// The values that follow each other: one for each of the `required` tags, and then some of the
+/// `optional` ones, in their order, each at most once.
+fn fields<'a, const N: usize>(
+    bytes: &'a [u8],
+    required: [u8; N],
+    optional: &[u8],
+) -> Result<([DerValue<'a>; N], Vec<DerValue<'a>>), ReceiptFault> {
+    let found = items(bytes)?;
+    let (first, rest) = found.split_first_chunk::<N>().ok_or(BAD)?;
+    let mut allowed = optional.iter();
+    let fits = first.map(|value| value.tag) == required
+        && rest
+            .iter()
+            .all(|value| allowed.any(|tag| *tag == value.tag));
+    if fits {
+        Ok((*first, rest.to_vec()))
+    } else {
+        Err(BAD)
+    }
+}
+
+/// The hash of a MessageImprint, which must be by SHA-256.
+fn hashed(imprint: DerValue<'_>) -> Result<Hash, ReceiptFault> {
+    let [algorithm, hashed] = fields(imprint.content, [tag::SEQUENCE, tag::OCTETS], &[])?.0;
+    let ([algorithm], parameters) = fields(algorithm.content, [tag::OID], &[tag::NULL])?;
+    if parameters.iter().any(|null| !null.content.is_empty()) {
+        return Err(BAD);
+    }
+    if algorithm.content != SHA256 {
+        return Err(ReceiptFault::Stamp("its hash is not SHA-256"));
+    }
+    Ok(Hash(<[u8; 32]>::try_from(hashed.content).map_err(|_| BAD)?))
+}
+
+/// A value of at most 127 bytes in DER.
+fn short(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    [&[tag, content.len() as u8], &content[..]].concat()
 }
 
 /// A positive integer without the zero byte that keeps it positive.
@@ -208,16 +285,14 @@ fn unsigned(bytes: &[u8]) -> &[u8] {
 }
 
 /// `20260302091500.25Z` as `2026-03-02T09:15:00.25Z`.
-fn readable_time(value: AnyRef<'_>) -> Option<String> {
-    let text = std::str::from_utf8(value.value()).ok()?;
+fn readable_time(written: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(written).ok()?;
     let (digits, fraction) = text.strip_suffix('Z')?.split_at_checked(14)?;
     let fraction_is_plain = fraction.is_empty()
         || fraction
             .strip_prefix('.')
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()));
-    let plain = value.tag() == Tag::GeneralizedTime
-        && digits.bytes().all(|c| c.is_ascii_digit())
-        && fraction_is_plain;
+    let plain = digits.bytes().all(|c| c.is_ascii_digit()) && fraction_is_plain;
     let at = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     plain.then(|| {
         format!(
@@ -234,14 +309,14 @@ fn readable_time(value: AnyRef<'_>) -> Option<String> {
 
 /// The texts of a directory name, in its order, joined by commas. Control characters are left out:
 /// people read it.
-fn authority(named: AnyRef<'_>) -> Option<String> {
-    let general = *items(named).ok()?.first()?;
-    let name = *items(general).ok()?.first()?;
+fn authority(named: DerValue<'_>) -> Option<String> {
+    let general = *items(named.content).ok()?.first()?;
+    let name = *items(general.content).ok()?.first()?;
     let mut texts = Vec::new();
-    for set in items(name).ok()? {
-        for attribute in items(set).ok()? {
-            let parts = items(attribute).ok()?;
-            let text = std::str::from_utf8(parts.get(1)?.value()).ok()?;
+    for set in items(name.content).ok()? {
+        for attribute in items(set.content).ok()? {
+            let parts = items(attribute.content).ok()?;
+            let text = std::str::from_utf8(parts.get(1)?.content).ok()?;
             texts.push(text.chars().filter(|c| !c.is_control()).collect::<String>());
         }
     }

@@ -3,6 +3,11 @@
 
 use base64ct::{Base64, Encoding};
 
+use crate::{
+    fault::ReceiptFault,
+    limits::{MAX_INTEGER, MAX_KEY_LIST_BYTES},
+};
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Two lower-case digits a byte.
@@ -42,6 +47,29 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     Base64::decode_vec(text).ok()
 }
 
+/// Reads a count: decimal digits without a sign or leading zeros, at most 2⁵³ − 1.
+pub(crate) fn count(text: &str) -> Option<u64> {
+    let number: u64 = text.parse().ok()?;
+    (number <= MAX_INTEGER && number.to_string() == text).then_some(number)
+}
+
+/// The text of a list of keys.
+pub(crate) fn list_text(bytes: &[u8]) -> Result<&str, ReceiptFault> {
+    std::str::from_utf8(bytes).map_err(|_| ReceiptFault::Key("a list of keys is UTF-8 text"))
+}
+
+/// The lines of a list of keys that are not empty. Only a newline ends a line.
+pub(crate) fn list_lines(text: &str) -> Result<impl Iterator<Item = &str>, ReceiptFault> {
+    if text.len() > MAX_KEY_LIST_BYTES {
+        return Err(ReceiptFault::TooLarge {
+            what: "the list of keys",
+            size: text.len(),
+            limit: MAX_KEY_LIST_BYTES,
+        });
+    }
+    Ok(text.split('\n').filter(|line| !line.is_empty()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +82,21 @@ mod tests {
             // An independent implementation writes the same.
             assert_eq!(base64(&bytes), data_encoding::BASE64.encode(&bytes));
             assert_eq!(hex(&bytes), data_encoding::HEXLOWER.encode(&bytes));
+        }
+        for (text, number) in [("0", 0), ("99", 99), ("9007199254740991", MAX_INTEGER)] {
+            assert_eq!(count(text), Some(number));
+        }
+        for bad in [
+            "",
+            "+9",
+            "-0",
+            "09",
+            "9 ",
+            "9007199254740992",
+            "99999999999999999999",
+            "٩",
+        ] {
+            assert_eq!(count(bad), None, "{bad}");
         }
         assert_eq!(from_hex("00ff10"), Some([0, 255, 16]));
         for bad in [

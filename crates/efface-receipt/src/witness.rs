@@ -16,12 +16,12 @@ use crate::{
     fault::ReceiptFault,
     hash::{Hash, hash_parts, sha256},
     keyring::KeyRing,
-    limits::MAX_NOTE_BYTES,
+    limits::{MAX_KEYS, MAX_NOTE_BYTES},
     log::ConsistencyProof,
     note::{self, LogCheckpoint},
     receipt::LogHead,
     signature::{KeyId, PublicKey, ReceiptSigner, Signature},
-    text::{base64, from_base64},
+    text::{base64, count, from_base64, list_lines, list_text},
 };
 
 /// The byte by which signed-note tells a timestamped cosignature from other signatures.
@@ -140,35 +140,57 @@ pub struct WitnessedHead {
 }
 
 impl WitnessQuorum {
-    /// So many of these witnesses. A key that is listed twice counts once.
+    /// So many of these witnesses, each with a name and a key of its own: one witness under two
+    /// names would count twice.
     pub fn new(witnesses: Vec<WitnessKey>, needed: usize) -> Result<WitnessQuorum, ReceiptFault> {
-        let mut different: Vec<WitnessKey> = Vec::new();
-        for witness in witnesses {
-            if different
+        for (at, witness) in witnesses.iter().enumerate() {
+            let bytes = witness.key.to_bytes();
+            if witnesses[..at]
                 .iter()
-                .all(|known| known.key.to_bytes() != witness.key.to_bytes())
+                .any(|known| known.key.to_bytes() == bytes || known.name() == witness.name())
             {
-                different.push(witness);
+                return Err(ReceiptFault::Key(
+                    "a witness is listed twice, under one name or two",
+                ));
             }
         }
-        if needed == 0 || needed > different.len() {
+        if needed == 0 || needed > witnesses.len() {
             return Err(ReceiptFault::Key(
                 "a quorum is at least one witness and at most all of them",
             ));
         }
-        Ok(WitnessQuorum {
-            witnesses: different,
-            needed,
-        })
+        Ok(WitnessQuorum { witnesses, needed })
     }
 
-    /// Reads keys of witnesses, one a line; empty lines are passed over. Without a number all of
-    /// them are needed.
+    /// Reads a file of keys of witnesses. Without a number all of them are needed.
+    pub fn from_bytes(bytes: &[u8], needed: Option<usize>) -> Result<WitnessQuorum, ReceiptFault> {
+        WitnessQuorum::parse(list_text(bytes)?, needed)
+    }
+
+    /// Reads keys of witnesses, one a line, in a text of the form of a list of keys.
     pub fn parse(text: &str, needed: Option<usize>) -> Result<WitnessQuorum, ReceiptFault> {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let witnesses: Vec<WitnessKey> = lines.map(WitnessKey::parse).collect::<Result<_, _>>()?;
+        let witnesses: Vec<WitnessKey> = list_lines(text)?
+            .map(WitnessKey::parse)
+            .collect::<Result<_, _>>()?;
+        if witnesses.len() > MAX_KEYS {
+            return Err(ReceiptFault::TooLarge {
+                what: "the list of witnesses",
+                size: witnesses.len(),
+                limit: MAX_KEYS,
+            });
+        }
         let all = witnesses.len();
         WitnessQuorum::new(witnesses, needed.unwrap_or(all))
+    }
+
+    /// The witnesses.
+    pub fn witnesses(&self) -> impl Iterator<Item = &WitnessKey> {
+        self.witnesses.iter()
+    }
+
+    /// How many of them must have signed.
+    pub fn needed(&self) -> usize {
+        self.needed
     }
 
     /// Checks that enough witnesses signed a checkpoint; gives them. A signature under the name of
@@ -283,10 +305,7 @@ impl CheckpointRequest {
             .next()
             .and_then(|line| line.strip_prefix("old "))
             .ok_or(BAD)?;
-        let old: u64 = size.parse().map_err(|_| BAD)?;
-        if old.to_string() != size {
-            return Err(BAD);
-        }
+        let old = count(size).ok_or(BAD)?;
         let mut path = Vec::new();
         for line in lines {
             let bytes = from_base64(line).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());

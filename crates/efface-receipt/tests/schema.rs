@@ -176,6 +176,13 @@ fn every_limit_is_listed() {
             "signature lines of a checkpoint",
             MAX_NOTE_SIGNATURES as u64,
         ),
+        ("bytes of a list of keys", MAX_KEY_LIST_BYTES as u64),
+        ("keys in a list", MAX_KEYS as u64),
+        ("bytes of an evidence pack", MAX_PACK_BYTES as u64),
+        (
+            "bytes of the list of digests in it",
+            MAX_PACK_LIST_BYTES as u64,
+        ),
         ("bytes of an origin", MAX_NAME_BYTES as u64),
         ("bytes of a text", MAX_TEXT_BYTES as u64),
         ("characters of a code", MAX_CODE_BYTES as u64),

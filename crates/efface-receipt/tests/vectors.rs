@@ -957,6 +957,13 @@ fn witness_vectors() {
         ),
         ("no witness", String::new(), 1, two.clone(), "key"),
     ];
+    for (name, other) in [
+        ("one key under two names", witness("witness.example/9", 21)),
+        ("two keys under one name", witness("witness.example/1", 24)),
+    ] {
+        let listed = format!("{}\n{}\n", key(0), WitnessKey::new(other.public()));
+        cases.push((name, listed, 1, two.clone(), "key"));
+    }
     // The time is signed along.
     let bytes = data_encoding::BASE64
         .decode(line(0, 7).trim_end().rsplit(' ').next().unwrap().as_bytes())

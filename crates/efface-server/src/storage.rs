@@ -1,7 +1,7 @@
 //! Folders of small JSON files, a file each, for the server's user alone: what must survive a
 //! crash.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
     /// crash.
     pub(crate) fn put(&self, name: &str, value: &T) -> io::Result<()> {
         private_folder(&self.folder)?;
-        let mut draft = files::DraftFile::create(&self.path(name))?;
+        let mut draft = files::DraftFile::create_unlinked(&self.path(name))?;
         serde_json::to_writer(&mut draft, value)?;
         draft.flush()?;
         draft.publish(true, files::PRIVATE_MODE)
@@ -41,7 +41,7 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
 
     /// Overwrites a value and removes it.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        remove_file(&self.path(name))?;
+        files::remove_overwritten(&self.path(name))?;
         match File::open(&self.folder) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
             folder => folder?.sync_all(),
@@ -75,7 +75,7 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             // A process died between overwriting a value and removing it; overwriting begins at the
             // first byte.
             if bytes.first() == Some(&0) {
-                remove_file(&path)?;
+                files::remove_overwritten(&path)?;
                 continue;
             }
             values.push(serde_json::from_slice(&bytes)?);
@@ -93,7 +93,7 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
 /// The bytes of a file, or none where it is gone: a server that ends may still remove what it has
 /// delivered.
 fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut file = match File::open(path) {
+    let mut file = match files::open_plain(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
@@ -105,21 +105,6 @@ fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(Some(bytes))
-}
-
-/// Overwrites a file and removes it; one that is not there is removed already.
-fn remove_file(path: &Path) -> io::Result<()> {
-    let file = match OpenOptions::new().write(true).open(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
-    let length = file.metadata()?.len();
-    io::copy(&mut io::repeat(0).take(length), &mut &file)?;
-    file.sync_all()?;
-    match std::fs::remove_file(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(unix)]

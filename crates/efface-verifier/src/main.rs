@@ -46,8 +46,8 @@ fn answer(question: &[u8]) -> Result<Map<String, Value>, String> {
         .position(|window| window == EMPTY_LINE);
     let (keys, receipt) =
         question.split_at(cut.ok_or("the question has no empty line after its keys")?);
-    let keys = std::str::from_utf8(keys).map_err(|_| "the keys are no text")?;
-    let keys = KeyRing::parse(keys).map_err(|fault| format!("the keys cannot be read: {fault}"))?;
+    let keys =
+        KeyRing::from_bytes(keys).map_err(|fault| format!("the keys cannot be read: {fault}"))?;
     let found =
         verify_bytes(&receipt[EMPTY_LINE.len()..], &keys).map_err(|fault| fault.to_string())?;
     let mut members = Map::new();

@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use efface_io::{FileFormat, ReadLimits, RowCondition, TableDialect, files_of, is_pattern};
+use efface_engine::ErrorKind;
+use efface_io::{
+    FileFormat, ReadLimits, RowCondition, TableDialect, files_of, is_pattern, missing_addresses,
+};
 
 use super::parse;
+use crate::failure::{Failure, Result};
+use crate::report::bytes;
 
 /// A file of rows.
 #[derive(Debug, Args)]
@@ -87,7 +92,18 @@ impl DataArguments {
     }
 
     /// How much of the file may be in memory.
-    pub(crate) fn limits(&self) -> ReadLimits {
+    pub(crate) fn limits(&self) -> Result<ReadLimits> {
+        if let Some((left, needed)) = missing_addresses() {
+            let failure = Failure::of_kind(
+                ErrorKind::Io,
+                format!(
+                    "the limit of the address space (ulimit -v) leaves {}, and a command that reads rows needs {}",
+                    bytes(left),
+                    bytes(needed)
+                ),
+            );
+            return Err(failure.hint("raise the limit, or use fewer processors with taskset"));
+        }
         let mut limits = ReadLimits::default();
         if let Some(columns) = self.max_columns {
             limits.columns = columns as usize;
@@ -97,12 +113,11 @@ impl DataArguments {
         if let Some(bytes) = self.max_line {
             limits.line_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
-        // A fit in memory holds rows up to three times, so that a quarter for the rows leaves room
-        // for all. Sums that follow from the features alone may take more, unless a limit is given.
-        let machine = machine_memory();
-        limits.memory = self.memory.unwrap_or(machine / 4);
-        limits.sums = self.memory.unwrap_or(machine / 4 * 3);
-        limits
+        if let Some(bytes) = self.memory {
+            limits.memory = bytes;
+            limits.sums = bytes;
+        }
+        Ok(limits)
     }
 }
 
@@ -126,12 +141,4 @@ impl From<DataFormat> for FileFormat {
             DataFormat::Svmlight => Self::Svmlight,
         }
     }
-}
-
-/// The machine's memory in bytes; 16 GiB where the system does not tell.
-pub(crate) fn machine_memory() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib: Option<u64> = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());
-    kib.map_or(16 << 30, |kib| kib * 1024)
 }

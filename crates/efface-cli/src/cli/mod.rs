@@ -21,7 +21,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 pub(crate) use audit::AuditArguments;
 pub(crate) use copies::{BackupArguments, RestoreArguments};
-pub(crate) use data::{DataArguments, machine_memory};
+pub(crate) use data::DataArguments;
 pub(crate) use features::{FeatureArguments, GapFilling, NormName};
 pub(crate) use folder::{FolderArguments, IndexArguments};
 pub(crate) use keys::{

@@ -59,6 +59,17 @@ impl From<EvidenceError> for Failure {
     fn from(error: EvidenceError) -> Self {
         match error {
             EvidenceError::Model(error) => error.into(),
+            EvidenceError::Keys(fault) => efface_engine::Error::from(fault).into(),
+            EvidenceError::File {
+                ref name,
+                ref fault,
+            } => {
+                let failure = Self::from(efface_engine::Error::from(fault.clone()));
+                let message = format!("{name:?}: {}", failure.message);
+                failure.with_message(message)
+            }
+            EvidenceError::OtherHead { .. } => Self::data(error.to_string())
+                .hint("ask for the pack again: all of it is made at one moment"),
             EvidenceError::Zip(_) => Self::data(error.to_string()),
             EvidenceError::Json(_) => Self::internal(error.to_string()),
         }

@@ -53,7 +53,7 @@ fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
     let format = data.format.map(FileFormat::from);
     if file != Path::new("-") {
         return Ok(Source::open(file, format)?
-            .with_limits(data.limits())
+            .with_limits(data.limits()?)
             .with_dialect(data.dialect())?);
     }
     if data.files.len() > 1 {
@@ -72,7 +72,7 @@ fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
         _ => Source::from_stream(STANDARD_INPUT, Box::new(std::io::stdin()), format)?,
     };
     Ok(source
-        .with_limits(data.limits())
+        .with_limits(data.limits()?)
         .with_dialect(data.dialect())?)
 }
 

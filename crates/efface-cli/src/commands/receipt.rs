@@ -19,8 +19,7 @@ pub(crate) fn run(args: &ReceiptArguments, terminal: &Terminal) -> Result {
         ReceiptAction::Show { file } => show(file, terminal),
         ReceiptAction::StampRequest { file, output } => {
             let nonce = random_nonce()?;
-            let request =
-                stamp_request(&bundle(file)?.signed.signature, &nonce).map_err(Error::from)?;
+            let request = stamp_request(&bundle(file)?.signed.signature, &nonce);
             write(output, &request, &[file], terminal)
         }
         ReceiptAction::Attach {

@@ -157,21 +157,11 @@ fn witnesses(args: &PolicyArguments) -> Result<Option<WitnessTerms>> {
                 .hint("name their keys with --witness FILE")),
         };
     };
-    let text = String::from_utf8_lossy(&super::receipt::read(file)?).into_owned();
-    let keys: Vec<String> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .map(ToOwned::to_owned)
-        .collect();
-    if keys.is_empty() {
-        return Err(Failure::usage(format!(
-            "{} holds no key of a witness",
-            file.display()
-        )));
-    }
-    let needed = args.quorum.unwrap_or(keys.len());
-    Ok(Some(WitnessTerms { keys, needed }))
+    let quorum = super::witness::keys(file, args.quorum)?;
+    Ok(Some(WitnessTerms {
+        keys: quorum.witnesses().map(ToString::to_string).collect(),
+        needed: quorum.needed(),
+    }))
 }
 
 pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {

@@ -6,8 +6,8 @@ use std::path::Path;
 use efface_engine::Error;
 use efface_evidence::{PackFiles, is_zip};
 use efface_receipt::{
-    KeyRing, LogCheckpoint, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum,
-    WitnessedHead, verify_bytes,
+    KeyRing, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum, WitnessedHead,
+    verify_bytes,
 };
 use serde_json::json;
 
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     Ok(())
 }
 
-/// Every receipt of an evidence pack, and that all of them stand in the log whose head the pack
-/// holds. The keys that lie in the pack are not looked at.
+/// An evidence pack: every file of it, and that its receipts stand in the log whose head it holds.
+/// What was not checked is listed.
 fn pack(
     path: &Path,
     keys: &KeyRing,
@@ -108,37 +108,31 @@ fn pack(
     terminal: &Terminal,
 ) -> Result {
     let file = std::fs::File::open(path).map_err(|cause| Failure::file(path, "read", &cause))?;
-    let PackFiles {
-        receipts,
-        checkpoint,
-    } = PackFiles::read(std::io::BufReader::new(file))?;
-    let head = LogCheckpoint::verify(&checkpoint, keys).map_err(Error::from)?;
-    let mut verified = Vec::with_capacity(receipts.len());
-    for (name, bytes) in &receipts {
-        let receipt = verify_bytes(bytes, keys).map_err(|fault| {
-            let mut failure = Failure::from(Error::from(fault));
-            failure.message = format!("{name:?}: {}", failure.message);
-            failure
-        })?;
-        if receipt.checkpoint != head {
-            return Err(Failure::data(format!(
-                "{name:?} is proved against another head than checkpoint.txt"
-            ))
-            .hint("ask for the pack again: all of it is made at one moment"));
-        }
-        verified.push(receipt);
-    }
+    let files = PackFiles::read(file)?;
+    let pack = files.verify(keys)?;
     let witnessed = quorum
-        .map(|quorum| quorum.verify(&checkpoint))
+        .map(|quorum| quorum.verify(&pack.checkpoint))
         .transpose()
         .map_err(Error::from)?;
+    let mut not_checked = pack.not_checked;
+    if witnessed.is_none() {
+        not_checked.push("witnesses of the log: none were named with --witness");
+    }
     let witnessed = witnessed.unwrap_or_default();
+    let head = &pack.head;
     if terminal.json() {
-        let receipts: Vec<&Receipt> = verified.iter().map(|verified| &verified.receipt).collect();
+        let names: Vec<&str> = files.files.iter().map(|(name, _)| name.as_str()).collect();
+        let receipts: Vec<&Receipt> = pack
+            .receipts
+            .iter()
+            .map(|verified| &verified.receipt)
+            .collect();
         return terminal.object(&json!({
             "verified": true,
             "log": {"origin": head.origin, "size": head.size, "root": head.root},
             "witnesses": witnessed,
+            "files": names,
+            "not_checked": not_checked,
             "receipts": receipts,
         }));
     }
@@ -153,15 +147,22 @@ fn pack(
     };
     terminal.result(&table(
         &["number", "receipt", "what", "rows out"],
-        verified.iter().map(line),
+        pack.receipts.iter().map(line),
         &[0, 3],
     ))?;
-    let receipts = count(verified.len(), "receipt");
+    let receipts = count(pack.receipts.len(), "receipt");
     terminal.message(&format!(
         "verified: {receipts} of {}, each with its signature and its place in the log of {}",
         head.origin, head.size
     ));
+    let all = count(files.files.len(), "file");
+    terminal.message(&format!(
+        "verified: {all} of the pack, as the key of the log signed them"
+    ));
     tell_witnesses(&witnessed, terminal);
+    for part in not_checked {
+        terminal.message(&format!("not checked: {part}"));
+    }
     Ok(())
 }
 
@@ -309,6 +310,5 @@ fn model(
 }
 
 fn public_keys(path: &Path) -> Result<KeyRing> {
-    let bytes = read(path)?;
-    Ok(KeyRing::parse(&String::from_utf8_lossy(&bytes)).map_err(Error::from)?)
+    Ok(KeyRing::from_bytes(&read(path)?).map_err(Error::from)?)
 }

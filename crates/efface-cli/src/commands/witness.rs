@@ -2,10 +2,10 @@
 //! answers out.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use efface_engine::files::{DraftFile, PlannedOutput, check_outputs};
+use efface_engine::files::{DraftFile, PlannedOutput, check_outputs, open_plain};
 use efface_engine::{Error, draw_key};
 use efface_receipt::{
     CheckpointRequest, KeyRing, SecretKey, WitnessKey, WitnessQuorum, WitnessRefusal, WitnessState,
@@ -30,8 +30,7 @@ pub(crate) fn run(args: &WitnessArguments, terminal: &Terminal) -> Result {
 
 /// The keys of witnesses in a file, and how many of them are needed.
 pub(super) fn keys(path: &Path, needed: Option<usize>) -> Result<WitnessQuorum> {
-    let text = String::from_utf8_lossy(&read(path)?).into_owned();
-    Ok(WitnessQuorum::parse(&text, needed).map_err(Error::from)?)
+    Ok(WitnessQuorum::from_bytes(&read(path)?, needed).map_err(Error::from)?)
 }
 
 fn key_path(state: &Path) -> PathBuf {
@@ -46,9 +45,10 @@ fn public(secret: &SecretKey) -> String {
 
 fn secret(state: &Path) -> Result<SecretKey> {
     let path = key_path(state);
-    let text = Zeroizing::new(
-        std::fs::read_to_string(&path).map_err(|cause| Failure::file(&path, "read", &cause))?,
-    );
+    let mut text = Zeroizing::new(String::new());
+    open_plain(&path)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|cause| Failure::file(&path, "read", &cause))?;
     Ok(SecretKey::parse(text.trim()).map_err(Error::from)?)
 }
 
@@ -66,7 +66,7 @@ fn init(state: &Path, name: &str, terminal: &Terminal) -> Result {
 }
 
 fn watch(state: &Path, keys: &Path, terminal: &Terminal) -> Result {
-    let keys = KeyRing::parse(&String::from_utf8_lossy(&read(keys)?)).map_err(Error::from)?;
+    let keys = KeyRing::from_bytes(&read(keys)?).map_err(Error::from)?;
     let _lock = lock(state)?;
     let mut known = load(state)?;
     let origin = known.watch(&keys).map_err(Error::from)?;
@@ -134,7 +134,7 @@ fn seconds_since_1970() -> u64 {
 /// signature.
 fn lock(state: &Path) -> Result<File> {
     let path = key_path(state);
-    let locked = File::open(&path).and_then(|file| file.lock().map(|()| file));
+    let locked = open_plain(&path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|cause| Failure::file(&path, "locked", &cause))
 }
 

@@ -58,7 +58,8 @@ use crate::error::{Error, Result};
 /// The name under which an encrypted file says which key it is sealed with.
 const ENCRYPTION: &str = "encryption";
 
-/// Bytes of rows that may be in memory at once, unless the caller says otherwise.
+/// Bytes of rows that may be in memory at once, unless the caller says otherwise; less where this
+/// process may not take four times as many.
 const MEMORY: u64 = 4 << 30;
 
 /// How long to wait for another process that holds the file, unless the caller says otherwise.
@@ -160,6 +161,7 @@ impl ModelStore {
     /// Opens a model file that is there.
     pub(crate) fn open(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         header::check_kind(path)?;
+        journal::check_beside(path)?;
         let store = match Self::look(path, write, patience) {
             // A change was cut short, and a reader cannot roll it back: let a writer do it.
             Err(Error::Io { .. }) if !write && journal::holds_bytes(path) => {
@@ -278,7 +280,7 @@ impl ModelStore {
 
     fn connect(path: &Path, access: OpenFlags, patience: Duration) -> Result<Self> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)
+        let connection = Connection::open_with_flags(paths::for_sqlite(path), flags)
             .map_err(|error| FileFault::from(error).at(path))?;
         let connection = ModelConnection {
             sqlite: connection,
@@ -287,7 +289,7 @@ impl ModelStore {
         let store = Self {
             path: path.to_owned(),
             connection: Mutex::new(connection),
-            memory: MEMORY.into(),
+            memory: MEMORY.min(efface_io::machine_memory() / 4).into(),
         };
         store.with(|connection| {
             connection.busy_timeout(patience)?;

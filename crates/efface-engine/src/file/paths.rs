@@ -48,6 +48,13 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
+/// A path that SQLite takes for the name of a file. It reads names that begin with `file:` as URIs,
+/// and `:memory:` as no file at all.
+pub(crate) fn for_sqlite(path: &Path) -> PathBuf {
+    // An absolute path stays as it is.
+    Path::new(".").join(path)
+}
+
 /// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link
 /// to it.
 pub(crate) fn key_path(model: &Path) -> PathBuf {

@@ -21,8 +21,8 @@ use zeroize::Zeroizing;
 use super::noise::NoiseSeed;
 use super::passphrase::Passphrase;
 use crate::error::{Error, Result};
-use crate::file::outputs::{DraftFile, PRIVATE_MODE, ReplacedFile};
-use crate::file::paths::{ENCRYPTED_PREFIX, key_path};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE, ReplaceLock, ReplacedFile, open_plain};
+use crate::file::paths::{ENCRYPTED_PREFIX, key_path, resolve};
 use crate::file::{DataKey, KeyCheck};
 use crate::randomness::random_bytes;
 
@@ -69,6 +69,12 @@ impl KeyFile {
             path: self.path.clone(),
             problem: problem.into(),
         })
+    }
+
+    /// Keeps other processes that do the same from changing the file until the lock is dropped. A
+    /// change of a stored model needs no lock, because it holds the model.
+    pub(crate) fn hold(&self) -> Result<ReplaceLock> {
+        ReplaceLock::hold(&self.path).map_err(|cause| Error::io(&self.path, cause))
     }
 
     /// The secret half of a key.
@@ -178,7 +184,7 @@ impl KeyFile {
 
     fn read(&self) -> Result<Zeroizing<String>> {
         let io = |cause| Error::io(&self.path, cause);
-        let file = std::fs::File::open(&self.path).map_err(io)?;
+        let file = open_plain(&self.path).map_err(io)?;
         check_mode(&self.path, &file.metadata().map_err(io)?)?;
         // Room for all of it: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(LARGEST as usize));
@@ -218,7 +224,7 @@ impl KeyFile {
             }
         }
         // The secrets that are replaced would live on in blocks of the disk that are free.
-        let replaced = ReplacedFile::keep(&self.path);
+        let replaced = ReplacedFile::keep(&resolve(&self.path).map_err(io)?);
         draft.publish(true, PRIVATE_MODE).map_err(io)?;
         if let Some(replaced) = replaced {
             replaced.discard();

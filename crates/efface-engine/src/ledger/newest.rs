@@ -6,7 +6,6 @@
 //! no fault: the log continues it. It is no secret and proves nothing to others, who keep
 //! checkpoints of their own.
 
-use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use rusqlite::Connection;
 
 use super::{LedgerHead, ReceiptLog};
 use crate::file::FileFault;
-use crate::file::outputs::{PRIVATE_MODE, set_mode};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE, open_unlinked};
 use crate::file::paths::key_path;
 
 /// `houses.efface.head` for `houses.efface`.
@@ -27,15 +26,11 @@ pub(crate) fn head_path(model: &Path) -> PathBuf {
 /// failure is none of the change: the next one writes a newer head.
 pub(crate) fn keep(model: &Path, note: &str) {
     let write = |note: &str| -> std::io::Result<()> {
-        // Not cut before it is written: whoever reads it meanwhile finds an old head or a new one.
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(head_path(model))?;
-        set_mode(&file, PRIVATE_MODE)?;
+        // The file is replaced as a whole: whoever reads it meanwhile finds the old head or the new
+        // one, and a link in its place is not followed.
+        let mut file = DraftFile::create_unlinked(&head_path(model))?;
         file.write_all(note.as_bytes())?;
-        file.set_len(note.len() as u64)
+        file.publish_unsynced(PRIVATE_MODE)
     };
     let _ = write(note);
 }
@@ -43,7 +38,7 @@ pub(crate) fn keep(model: &Path, note: &str) {
 /// The head that was written down; None where there is none that can be read.
 fn kept(model: &Path) -> Option<LogCheckpoint> {
     let mut text = String::new();
-    let file = File::open(head_path(model)).ok()?;
+    let file = open_unlinked(&head_path(model)).ok()?;
     file.take(MAX_NOTE_BYTES as u64)
         .read_to_string(&mut text)
         .ok()?;

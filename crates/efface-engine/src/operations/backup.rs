@@ -93,7 +93,8 @@ pub(crate) fn backup(
 pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft) -> Result<()> {
     match content {
         BackupContent::Model => {
-            let target = draft.path().to_string_lossy().into_owned();
+            let target = paths::for_sqlite(draft.path());
+            let target = target.to_string_lossy().into_owned();
             // One statement reads all of it.
             model
                 .store

@@ -178,6 +178,8 @@ pub fn fit(
     // The key is in place before the model that needs it, and the key of a model that is replaced
     // goes after it.
     let keys = request.access.file(path);
+    // Two fits of one name that run at once add their keys one after the other.
+    let _key_lock = keys.hold()?;
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
         // The seed goes along: without it nothing could be forgotten after a recovery.
         KeyFile::at(path).add(Some(recovery), Some(&secrets.noise))?;

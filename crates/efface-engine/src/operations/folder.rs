@@ -87,7 +87,7 @@ pub fn forget_in_folder(
         allow_missing: true,
         ..request.clone()
     };
-    let mut index = SubjectIndex::load(folder)?;
+    let index = SubjectIndex::load(folder)?;
     let subject = match &request.who {
         RowSelection::Subject { value, .. } => Some(value.as_str()),
         RowSelection::Ids(_) => None,
@@ -136,7 +136,7 @@ pub fn forget_in_folder(
         }
         answers.push(answer);
     }
-    if let (Some(index), Some(subject), false) = (&mut index, subject, options.forget.dry_run) {
+    if let (Some(_), Some(subject), false) = (&index, subject, options.forget.dry_run) {
         // The index must not go on naming a person who is in no model any more.
         let gone = |answer: &FolderAnswer| {
             matches!(
@@ -148,8 +148,7 @@ pub fn forget_in_folder(
             .iter()
             .filter(|answer| gone(answer))
             .map(|answer| answer.model.as_str());
-        index.forget(subject, names);
-        index.save(folder)?;
+        SubjectIndex::forget(folder, subject, names)?;
     }
     Ok(answers)
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use efface_receipt::{
-    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt,
-    WitnessQuorum,
+    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, PackDigests, ReceiptBundle,
+    SignedReceipt, WitnessQuorum,
 };
 
 use super::open_model::OpenModel;
@@ -153,6 +153,22 @@ pub(crate) fn checkpoint(model: &OpenModel) -> Result<String> {
     model
         .store
         .with(|connection| ledger::checkpoint(connection))
+}
+
+/// Signs the list of the files of an evidence pack with the key that signed the head that the pack
+/// is about.
+pub(crate) fn sign_pack(model: &OpenModel, digests: &PackDigests) -> Result<String> {
+    let _transaction = model.store.begin(false)?;
+    let ledger = ledger(model)?;
+    let rotated = ledger.rotations.last();
+    if rotated.is_some_and(|rotation| *rotation >= digests.size) {
+        return Err(Error::request(
+            "the key of the log was replaced while the pack was made",
+            "make the pack again",
+        ));
+    }
+    let signer = model.access.signer(model.store.path(), &ledger.key)?;
+    Ok(digests.sign(&*signer)?)
 }
 
 pub(crate) fn consistency(model: &OpenModel, old: u64) -> Result<ConsistencyProof> {

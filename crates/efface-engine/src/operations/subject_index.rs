@@ -8,7 +8,6 @@
 //! had when it was read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -19,7 +18,7 @@ use zeroize::Zeroizing;
 
 use super::open_model::OpenModel;
 use crate::error::{Error, Result};
-use crate::file::outputs::{DraftFile, PRIVATE_MODE};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE, ReplaceLock, open_plain, open_unlinked};
 use crate::file::{self, PATIENCE, is_model};
 use crate::ledger::suppression::alike;
 use crate::randomness::random_bytes;
@@ -43,7 +42,7 @@ pub(crate) fn models(folder: &Path) -> Result<Vec<PathBuf>> {
         }
         let mut start = Vec::new();
         // A file that cannot be read might be a model: it is asked, and its error told.
-        let readable = File::open(&path).and_then(|file| file.take(72).read_to_end(&mut start));
+        let readable = open_plain(&path).and_then(|file| file.take(72).read_to_end(&mut start));
         let journal = path.to_string_lossy().ends_with("-journal");
         if readable.is_err() || (is_model(&start) && !journal) {
             found.push(path);
@@ -102,6 +101,8 @@ pub struct IndexReport {
 
 /// Reads the people of all models of a folder, and writes the index anew.
 pub fn index_folder(folder: &Path) -> Result<IndexReport> {
+    // A forget that ends meanwhile takes its person out of the new index.
+    let _lock = hold(folder)?;
     let key = folder.join(KEY);
     if !key.exists() {
         let drawn = Hash(*random_bytes::<32>()?);
@@ -136,7 +137,7 @@ impl SubjectIndex {
     /// The index of a folder; None where there is none.
     pub(crate) fn load(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(INDEX);
-        let text = match std::fs::read(&path) {
+        let text = match read(&path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|cause| Error::io(&path, cause))?,
         };
@@ -160,15 +161,25 @@ impl SubjectIndex {
         known.is_of(&now) && !known.subjects.contains(&self.hash(subject))
     }
 
-    /// Takes a person out of models that have forgotten it. They have changed since they were read,
-    /// and are asked from now on.
-    pub(crate) fn forget<'a>(&mut self, subject: &str, models: impl Iterator<Item = &'a str>) {
-        let person = self.hash(subject);
+    /// Takes a person out of models of the folder that have forgotten it. They have changed since
+    /// they were read, and are asked from now on.
+    pub(crate) fn forget<'a>(
+        folder: &Path,
+        subject: &str,
+        models: impl Iterator<Item = &'a str>,
+    ) -> Result<()> {
+        // The index is read again: another request may have changed it since this one began.
+        let _lock = hold(folder)?;
+        let Some(mut index) = Self::load(folder)? else {
+            return Ok(());
+        };
+        let person = index.hash(subject);
         for name in models {
-            if let Some(known) = self.models.get_mut(name) {
+            if let Some(known) = index.models.get_mut(name) {
                 known.subjects.remove(&person);
             }
         }
+        index.save(folder)
     }
 
     /// The people of one model; None where its rows name none.
@@ -201,7 +212,7 @@ impl SubjectIndex {
     }
 
     /// Writes the index down.
-    pub(crate) fn save(&self, folder: &Path) -> Result<()> {
+    fn save(&self, folder: &Path) -> Result<()> {
         let path = folder.join(INDEX);
         let text = serde_json::to_vec(&self.models)
             .map_err(|cause| Error::io(&path, std::io::Error::other(cause)))?;
@@ -218,7 +229,8 @@ pub(crate) fn name_of(path: &Path) -> String {
 }
 
 fn salt(key: &Path) -> Result<CommitmentSalt> {
-    let text = Zeroizing::new(std::fs::read_to_string(key).map_err(|cause| Error::io(key, cause))?);
+    let text = Zeroizing::new(read(key).map_err(|cause| Error::io(key, cause))?);
+    let text = std::str::from_utf8(&text).unwrap_or_default();
     match Hash::from_hex(text.trim()) {
         Some(Hash(bytes)) => Ok(CommitmentSalt::new(&Zeroizing::new(bytes))),
         None => Err(Error::Key {
@@ -228,11 +240,55 @@ fn salt(key: &Path) -> Result<CommitmentSalt> {
     }
 }
 
+/// Holds the index of a folder from reading to replacing it.
+fn hold(folder: &Path) -> Result<ReplaceLock> {
+    let path = folder.join(INDEX);
+    ReplaceLock::hold(&path).map_err(|cause| Error::io(&path, cause))
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_unlinked(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = || -> std::io::Result<()> {
-        let mut draft = DraftFile::create(path)?;
+        let mut draft = DraftFile::create_unlinked(path)?;
         draft.write_all(bytes)?;
         draft.publish(true, PRIVATE_MODE)
     };
     written().map_err(|cause| Error::io(path, cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_are_forgotten_at_once_all_leave_the_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join(KEY);
+        write(&key, Hash([7; 32]).to_string().as_bytes()).unwrap();
+        let mut index = SubjectIndex {
+            salt: salt(&key).unwrap(),
+            models: BTreeMap::new(),
+        };
+        let people: Vec<String> = (0..24).map(|at| format!("p{at}")).collect();
+        let known = IndexedModel {
+            bytes: 1,
+            changed: 1,
+            subjects: people.iter().map(|person| index.hash(person)).collect(),
+        };
+        index.models.insert("m".into(), known);
+        index.save(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            for person in &people {
+                let forget = || SubjectIndex::forget(folder.path(), person, ["m"].into_iter());
+                scope.spawn(move || forget().unwrap());
+            }
+        });
+        let left = SubjectIndex::load(folder.path()).unwrap().unwrap();
+        assert!(left.models["m"].subjects.is_empty());
+    }
 }

@@ -1,10 +1,9 @@
 //! The file of tokens, and which of them have shown their secret since it was read.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
-use std::time::SystemTime;
 
 use efface_engine::files;
 use prometheus_client::metrics::counter::Counter;
@@ -71,7 +70,8 @@ pub struct TokenStore {
 struct KnownTokens {
     records: HashMap<String, TokenRecord>,
     shown: HashMap<String, [u8; 32]>,
-    modified: Option<SystemTime>,
+    /// The SHA-256 of the file that they were read from; None for no file.
+    content: Option<[u8; 32]>,
 }
 
 impl TokenStore {
@@ -96,20 +96,20 @@ impl TokenStore {
         Ok(store)
     }
 
-    /// Reads the file again if it has changed since; returns whether it has. If it cannot be read,
-    /// the tokens stay as they were.
+    /// Reads the file again and returns true if its content is another one than before. A file that
+    /// was put back from a copy may bear any time of change, so that the content is compared. If the
+    /// file cannot be read, the tokens stay as they were.
     ///
     /// # Errors
     /// The file cannot be read, or holds something else.
     pub fn reload(&self) -> Result<bool, TokenError> {
-        let modified = std::fs::metadata(&self.path)
-            .and_then(|facts| facts.modified())
-            .ok();
-        if modified.is_some() && self.read_lock().modified == modified {
+        let bytes = self.read_file()?;
+        let content = bytes.as_deref().map(digest);
+        if self.read_lock().content == content {
             return Ok(false);
         }
         let records = self
-            .read_file()?
+            .parse(bytes.as_deref())?
             .into_iter()
             .map(|record| (record.id.clone(), record))
             .collect();
@@ -118,7 +118,7 @@ impl TokenStore {
         *known = KnownTokens {
             records,
             shown: HashMap::new(),
-            modified,
+            content,
         };
         Ok(true)
     }
@@ -142,10 +142,12 @@ impl TokenStore {
     /// # Errors
     /// The file cannot be written.
     pub fn create(&self, grant: TokenGrant) -> Result<NewToken, TokenError> {
+        // The slow hash needs nothing of the file, and is made before the file is held.
         let token = NewToken::draw(grant)?;
-        let mut records = self.records();
-        records.push(token.record.clone());
-        self.write_file(&records)?;
+        self.change(|records| {
+            records.push(token.record.clone());
+            Ok(())
+        })?;
         Ok(token)
     }
 
@@ -154,13 +156,25 @@ impl TokenStore {
     /// # Errors
     /// There is no such token, or the file cannot be written.
     pub fn revoke(&self, id: &str) -> Result<TokenRecord, TokenError> {
-        let mut records = self.records();
-        let Some(at) = records.iter().position(|record| record.id == id) else {
-            return Err(TokenError::UnknownToken(id.to_owned()));
-        };
-        let gone = records.remove(at);
+        self.change(|records| {
+            let place = records.iter().position(|record| record.id == id);
+            let place = place.ok_or_else(|| TokenError::UnknownToken(id.to_owned()))?;
+            Ok(records.remove(place))
+        })
+    }
+
+    /// Changes the tokens of the file as it is now. Nobody else changes the file meanwhile.
+    fn change<T>(
+        &self,
+        edit: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, TokenError>,
+    ) -> Result<T, TokenError> {
+        let lock = files::ReplaceLock::hold(&self.path).map_err(|cause| self.fault(cause))?;
+        let mut records = self.parse(self.read_file()?.as_deref())?;
+        let result = edit(&mut records)?;
         self.write_file(&records)?;
-        Ok(gone)
+        drop(lock);
+        self.reload()?;
+        Ok(result)
     }
 
     /// The token that a secret is known to belong to without hashing it slowly; None where that is
@@ -169,7 +183,7 @@ impl TokenStore {
         let (id, secret) = parts(text)?;
         let known = self.read_lock();
         let shown = known.shown.get(id)?;
-        let same: bool = digest(secret).ct_eq(shown).into();
+        let same: bool = digest(secret.as_bytes()).ct_eq(shown).into();
         let record = known.records.get(id).filter(|_| same)?;
         (!record.is_expired(self.clock.seconds())).then(|| record.clone())
     }
@@ -197,7 +211,7 @@ impl TokenStore {
         if known.records.get(id) != Some(&record) {
             return Ok(None);
         }
-        known.shown.insert(id.to_owned(), digest(secret));
+        known.shown.insert(id.to_owned(), digest(secret.as_bytes()));
         Ok(Some(record))
     }
 
@@ -210,23 +224,35 @@ impl TokenStore {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_file(&self) -> Result<Vec<TokenRecord>, TokenError> {
-        let fault = |cause| TokenError::File {
+    fn fault(&self, cause: std::io::Error) -> TokenError {
+        TokenError::File {
             path: self.path.clone(),
             cause,
-        };
-        match std::fs::metadata(&self.path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(cause) => return Err(fault(cause)),
-            Ok(facts) if !facts.is_file() || facts.len() > MOST_BYTES => {
-                return Err(fault(std::io::Error::other(
-                    "not a plain file of at most 16 MiB",
-                )));
-            }
-            Ok(_) => {}
         }
-        let text = std::fs::read(&self.path).map_err(fault)?;
-        serde_json::from_slice(&text).map_err(|cause| TokenError::Content {
+    }
+
+    /// The bytes of the file; None where there is none.
+    fn read_file(&self) -> Result<Option<Vec<u8>>, TokenError> {
+        let file = match files::open_plain(&self.path) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|cause| self.fault(cause))?,
+        };
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|cause| self.fault(cause))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            let cause = std::io::Error::other("it has more than 16 MiB");
+            return Err(self.fault(cause));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn parse(&self, bytes: Option<&[u8]>) -> Result<Vec<TokenRecord>, TokenError> {
+        let Some(bytes) = bytes else {
+            return Ok(Vec::new());
+        };
+        serde_json::from_slice(bytes).map_err(|cause| TokenError::Content {
             path: self.path.clone(),
             line: cause.line(),
             column: cause.column(),
@@ -235,21 +261,16 @@ impl TokenStore {
 
     /// Replaces the file in one step, readable by its owner alone.
     fn write_file(&self, records: &[TokenRecord]) -> Result<(), TokenError> {
-        let fault = |cause: std::io::Error| TokenError::File {
-            path: self.path.clone(),
-            cause,
-        };
+        let fault = |cause| self.fault(cause);
         let json = serde_json::to_vec_pretty(records).map_err(|cause| fault(cause.into()))?;
         let mut draft = files::DraftFile::create(&self.path).map_err(fault)?;
         draft.write_all(&json).map_err(fault)?;
-        draft.publish(true, files::PRIVATE_MODE).map_err(fault)?;
-        self.reload()?;
-        Ok(())
+        draft.publish(true, files::PRIVATE_MODE).map_err(fault)
     }
 }
 
-fn digest(secret: &str) -> [u8; 32] {
-    Sha256::digest(secret.as_bytes()).into()
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 #[cfg(test)]
@@ -257,16 +278,74 @@ mod tests {
     use super::*;
     use crate::access::Scope;
 
-    #[test]
-    fn every_secret_of_a_token_goes_through_the_slow_hash_and_a_right_one_only_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = TokenStore::open(&folder.path().join("tokens.json")).unwrap();
-        let grant = |expires_at| TokenGrant {
+    fn grant(expires_at: Option<u64>) -> TokenGrant {
+        TokenGrant {
             name: "ann".into(),
             scopes: vec![Scope::Erase],
             models: None,
             expires_at,
-        };
+        }
+    }
+
+    /// Each thread opens the file on its own, as a process does: locks are those of open files.
+    #[test]
+    fn changes_that_run_at_once_lose_no_token_and_bring_none_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.json");
+        let store = TokenStore::open(&path).unwrap();
+        let old: Vec<String> = (0..6)
+            .map(|_| store.create(grant(None)).unwrap().record.id)
+            .collect();
+        let created: Vec<String> = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..6)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let store = TokenStore::open(&path).unwrap();
+                        [(); 3].map(|()| store.create(grant(None)).unwrap().record.id)
+                    })
+                })
+                .collect();
+            for id in &old {
+                scope.spawn(|| TokenStore::open(&path).unwrap().revoke(id).unwrap());
+            }
+            makers
+                .into_iter()
+                .flat_map(|maker| maker.join().unwrap())
+                .collect()
+        });
+        store.reload().unwrap();
+        let mut expected = created;
+        expected.sort();
+        let found: Vec<String> = store.records().into_iter().map(|token| token.id).collect();
+        assert_eq!(found, expected);
+        let names = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "a lock or a draft was left behind");
+    }
+
+    #[test]
+    fn a_file_that_was_put_back_is_read_whatever_its_time_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.json");
+        let administrator = TokenStore::open(&path).unwrap();
+        let token = administrator.create(grant(None)).unwrap();
+        let server = TokenStore::open(&path).unwrap();
+        assert!(server.check(&token.text).unwrap().is_some());
+        let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+        administrator.revoke(&token.record.id).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_modified(modified).unwrap();
+        assert!(server.reload().unwrap());
+        assert!(server.known(&token.text).is_none());
+        assert!(server.check(&token.text).unwrap().is_none());
+        assert!(!server.reload().unwrap(), "the same content is not news");
+        std::fs::remove_file(&path).unwrap();
+        assert!(server.reload().unwrap() && server.is_empty());
+    }
+
+    #[test]
+    fn every_secret_of_a_token_goes_through_the_slow_hash_and_a_right_one_only_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = TokenStore::open(&folder.path().join("tokens.json")).unwrap();
         let good = store.create(grant(None)).unwrap().text.to_string();
         let expired = store.create(grant(Some(1))).unwrap().text.to_string();
         let flip = |text: &str, at: usize| {

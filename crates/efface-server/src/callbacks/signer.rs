@@ -1,7 +1,7 @@
 //! How callbacks are signed: Standard Webhooks 1.0 with an Ed25519 key, whose public half receivers
 //! are given.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use data_encoding::BASE64;
@@ -21,8 +21,10 @@ pub(crate) struct CallbackSigner {
 impl CallbackSigner {
     /// The key in a file; one is drawn where the file is not there.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        match std::fs::read_to_string(path).map(Zeroizing::new) {
-            Ok(text) => {
+        match files::open_plain(path) {
+            Ok(mut file) => {
+                let mut text = Zeroizing::new(String::new());
+                file.read_to_string(&mut text)?;
                 let key = SecretKey::parse(text.trim()).map_err(std::io::Error::other)?;
                 Ok(Self { key })
             }

@@ -119,9 +119,20 @@ pub struct DraftFile {
 }
 
 impl DraftFile {
-    /// Begins a file that will be at `path`, or where a link of that name points.
+    /// Begins a file that will be at `path`, or where a link of that name points: for paths that
+    /// the user chose.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let path = resolve(path)?;
+        Self::at(resolve(path)?)
+    }
+
+    /// Begins a file that will be at `path` itself: for names that the program chooses. A link of
+    /// that name is replaced, and what it points at stays as it is.
+    pub fn create_unlinked(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default();
+        Self::at(std::fs::canonicalize(folder_of(path))?.join(name))
+    }
+
+    fn at(path: PathBuf) -> io::Result<Self> {
         if let Some(file) = nameless(&folder_of(&path)) {
             return Ok(Self {
                 file,
@@ -154,6 +165,16 @@ impl DraftFile {
         }
         self.temporary = None;
         sync_folder(&self.path);
+        Ok(())
+    }
+
+    /// Puts the file in its place with this mode, without waiting for the disk: for a file that
+    /// nothing depends on after a power cut.
+    pub(crate) fn publish_unsynced(mut self, mode: u32) -> io::Result<()> {
+        set_mode(&self.file, mode)?;
+        let temporary = self.named(mode)?;
+        std::fs::rename(&temporary, &self.path)?;
+        self.temporary = None;
         Ok(())
     }
 

@@ -6,16 +6,17 @@
 //! their names.
 
 mod draft;
+mod plain;
 mod sweep;
 
 pub use draft::DraftFile;
 pub(crate) use draft::{LockedName, ReplacedFile, set_mode, sync_folder};
+pub use plain::{ReplaceLock, open_plain, remove_overwritten};
+pub(crate) use plain::{has_foreign_name, is_only_name, open_to_overwrite, open_unlinked};
+pub(crate) use sweep::overwrite;
 pub use sweep::sweep;
-pub(crate) use sweep::{open_to_overwrite, overwrite};
 
-use sweep::is_only_name;
-
-use std::fs::{File, FileType, Metadata};
+use std::fs::{FileType, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +59,7 @@ impl FileNature {
             return Ok(Self::Special(special(found.file_type())));
         }
         let mut start = Vec::new();
-        File::open(path)?.take(START).read_to_end(&mut start)?;
+        open_plain(path)?.take(START).read_to_end(&mut start)?;
         if file::is_model(&start) {
             return Ok(Self::Model);
         }

@@ -2,11 +2,12 @@
 //! exports. A draft is locked while its process lives (on Linux), so that one whose lock is free is
 //! a leftover: it is overwritten and removed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use super::SUFFIX;
+use super::plain::{has_no_name, is_only_name, open_to_overwrite};
 
 /// What SQLite puts behind the name of a file that it changes.
 const JOURNAL: &str = "-journal";
@@ -50,9 +51,6 @@ pub fn sweep(folder: &Path) {
 fn scrub(path: &Path) -> io::Result<()> {
     let mut file = open_to_overwrite(path)?;
     let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     file.try_lock()?;
     if is_only_name(&found) {
         overwrite(&mut file, found.len())?;
@@ -79,42 +77,4 @@ pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
         left -= now;
     }
     file.sync_data()
-}
-
-/// Opens a file but no link, so that nothing elsewhere is overwritten; a pipe does not make it
-/// wait.
-#[cfg(unix)]
-pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(path)
-}
-
-#[cfg(unix)]
-pub(super) fn is_only_name(found: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(found) == 1
-}
-
-#[cfg(unix)]
-fn has_no_name(found: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(found) == 0
-}
-
-#[cfg(not(unix))]
-fn has_no_name(_: &std::fs::Metadata) -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_only_name(_: &std::fs::Metadata) -> bool {
-    true
 }

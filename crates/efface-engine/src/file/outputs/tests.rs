@@ -1,5 +1,6 @@
 //! What may be written and what may not, drafts, and what is swept.
 
+use std::fs::File;
 use std::io::Write;
 
 use super::*;
