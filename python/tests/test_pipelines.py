@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn.decomposition
 import sklearn.feature_extraction.text
@@ -275,6 +276,7 @@ SHARED = {
     "cells of an array": cells,
     "array": TABLE.copy,
     "frame": lambda: pd.DataFrame(TABLE.copy()),
+    "polars frame": lambda: pl.DataFrame(TABLE, schema=list("abcd")),
 }
 
 
@@ -289,6 +291,9 @@ def spoil(rows):
     """Changes rows in place, as a caller may who goes on working with them."""
     if isinstance(rows, pd.DataFrame) and rows.shape[1] > 1:
         rows.iloc[:, :] = 99.0
+        return
+    if isinstance(rows, pl.DataFrame):
+        rows[0, 0] = 99.0
         return
     for row in rows.to_numpy() if hasattr(rows, "to_numpy") else rows:
         cell = row[0] if len(row) == 1 else row

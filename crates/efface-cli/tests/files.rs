@@ -170,6 +170,90 @@ fn semicolons_commas_and_words_for_nothing() {
 }
 
 #[test]
+fn cells_that_keep_a_column_from_being_numbers_are_named() {
+    let folder = Folder::new();
+    let table = |cell: &dyn Fn(usize) -> String| {
+        let mut text = "size,other,y\n".to_owned();
+        for row in 0..60 {
+            text.push_str(&format!("{},{},{}\n", cell(row), (row * row) % 41, row % 5));
+        }
+        text
+    };
+    let told = |cell: &dyn Fn(usize) -> String| {
+        folder.write("t.csv", table(cell));
+        let ended = folder.run("fit t.csv --target y -o m.efface --force --discard-log");
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.err
+    };
+    for word in ["n/a", "NA", "?", "-", "null", "#N/A"] {
+        let err = told(&|row| {
+            if row == 11 {
+                word.into()
+            } else {
+                (row % 9).to_string()
+            }
+        });
+        assert!(
+            err.contains("column `size` holds 59 numbers and 1 other cell, in line 13"),
+            "{err}"
+        );
+        assert!(
+            err.contains(&format!(
+                "add --missing {word}; where values are meant, --categorical size"
+            )),
+            "{err}"
+        );
+    }
+    // Of other content only the place is named.
+    let err = told(&|row| {
+        if row % 15 == 4 {
+            "secret".into()
+        } else {
+            (row % 9).to_string()
+        }
+    });
+    assert!(
+        err.contains("4 other cells, in lines 6, 21, 36, …"),
+        "{err}"
+    );
+    assert!(
+        err.contains("--missing") && !err.contains("secret"),
+        "{err}"
+    );
+    // Levels that look like numbers here and there are levels.
+    for err in [
+        told(&|row| {
+            if row % 2 == 0 {
+                "north".into()
+            } else {
+                (row % 9).to_string()
+            }
+        }),
+        told(&|row| (row % 9).to_string()),
+    ] {
+        assert!(!err.contains("holds"), "{err}");
+    }
+    folder.write(
+        "t.csv",
+        table(&|row| {
+            if row == 11 {
+                "n/a".into()
+            } else {
+                format!("{row}.5")
+            }
+        }),
+    );
+    folder.fails(
+        "fit t.csv --target y --max-levels 20 -o m.efface --force --discard-log",
+        3,
+        &[
+            "line 13",
+            "name words that stand for nothing with --missing",
+        ],
+    );
+}
+
+#[test]
 fn dates_beside_texts_are_features() {
     let folder = Folder::new();
     let rows = "id,when,note,other,y\na,2026-01-02,good,1,1\nb,2026-02-03,bad,2,3\nc,2026-03-04,good,3,9\n";

@@ -80,7 +80,7 @@ fn batches_give_the_model_of_all_rows_and_it_forgets_alike() {
             report
                 .remarks
                 .iter()
-                .any(|remark| remark.contains("read in batches")),
+                .any(|remark| remark.to_string().contains("read in batches")),
             "{name}"
         );
         // Without the rows, what the sums can be off by is counted at its worst, and said where it
@@ -207,7 +207,7 @@ fn passes_give_the_model_of_all_rows_and_it_forgets_alike_in_little_memory() {
             report
                 .remarks
                 .iter()
-                .any(|remark| remark.contains("read in batches")),
+                .any(|remark| remark.to_string().contains("read in batches")),
             "{name}"
         );
         // Columns of unlike units leave a support vector machine a loose bound, in memory too.

@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arguments::argument;
 use crate::create::CreateOptions;
 use crate::errors;
 use crate::evidence::{Evidence, plain};
@@ -283,8 +284,8 @@ pub(crate) fn fit_file<'py>(
     let warnings = report
         .dropped
         .iter()
-        .chain(&report.remarks)
         .cloned()
+        .chain(report.remarks.iter().map(|remark| remark.worded(argument)))
         .chain(worse)
         .collect();
     Ok((plain(py, &report)?, warnings))
