@@ -56,6 +56,21 @@ def test_a_named_request_has_one_effect(houses):
         houses.forget("h4", request_id="ticket-1")
 
 
+def test_rows_that_are_learned_under_a_name_are_learned_once(houses, tmp_path):
+    frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0) % 7})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = efface.create(frame, tmp_path / "m.efface", target="y")
+    with pytest.warns(UserWarning, match=r"these 30 rows now count twice; a name for the request \(`request_id`\)"):
+        first = model.learn(tmp_path / "rows.csv", request_id="night")
+    again = model.learn(tmp_path / "rows.csv", request_id="night")
+    assert (first.replayed, again.replayed, again.learned, again.receipt) == (False, True, 30, first.receipt)
+    assert model.summary()["rows"] == 60
+    with pytest.raises(ValueError, match="night"):
+        model.learn(frame.assign(a=1.0), request_id="night")
+    more = pd.DataFrame({"house": ["h90"], "owner": ["p9"], "rooms": [2], "area": [9], "price": [170]})
+    assert not houses.learn(more, request_id="x").replayed and houses.learn(more, request_id="x").replayed
+
+
 def test_test_rows_are_chosen_as_the_others_and_are_none_of_them(tmp_path):
     frame = pd.DataFrame({"id": range(60), "part": ["a", "b"] * 30, "x": np.arange(60.0), "y": np.arange(60.0) % 5})
     both, half = tmp_path / "both.csv", tmp_path / "half.csv"
