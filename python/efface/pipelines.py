@@ -255,7 +255,7 @@ def parts_fitted_elsewhere(name: str, part: Any) -> Iterator[str]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two tables are equal to the bit, and so are the names of their columns."""
+    """Returns True if two tables are equal to the bit, and so are the names of their columns."""
     if list(getattr(a, "columns", ())) != list(getattr(b, "columns", ())):
         return False
     if sp.issparse(a) and sp.issparse(b):

@@ -160,8 +160,9 @@ impl Engine {
         learn::learn(&self.model, &rows.into(), None, progress)
     }
 
-    /// Adds rows under the caller's name for the request. It has one effect, however often it comes:
-    /// the same rows under the same name get the first answer again, and other rows are refused.
+    /// Adds rows under the caller's name for the request. It has one effect, however often it
+    /// comes: the same rows under the same name get the first answer again, and other rows are
+    /// refused.
     pub fn learn_request(
         &mut self,
         rows: impl Into<RowSource>,

@@ -9,8 +9,8 @@ use crate::text::TextReader;
 /// Separators that are looked for, in the order in which they are preferred.
 const CANDIDATES: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How a CSV or TSV file is written. The other formats say it themselves, but for words that stand
-/// for nothing.
+/// The way a CSV or TSV file is written. The other formats say it themselves, but for words that
+/// stand for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableDialect {
     /// What separates fields; None to find it from the first lines of a CSV file.
@@ -22,7 +22,7 @@ pub struct TableDialect {
 }
 
 impl TableDialect {
-    /// Whether a CSV field of this text holds nothing.
+    /// Returns true if a CSV field of this text holds nothing.
     pub(crate) fn is_missing(&self, text: &str) -> bool {
         text.is_empty() || self.names_missing(text)
     }

@@ -59,7 +59,7 @@ pub struct ChangeReport {
     /// For a request about a person: the nonce that proves whom the receipt's `subject` stands for.
     /// It is told once and kept nowhere.
     pub subject_opening: Option<String>,
-    /// What the caller should know of the rows that were learned.
+    /// Remarks on the rows that were learned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
     /// The record of the method.
@@ -143,7 +143,7 @@ pub struct FitReport {
     pub cut: u64,
     /// What is kept so that a forget need not go through the rows; empty where nothing is.
     pub precomputed: Vec<Precomputed>,
-    /// What the user should know of the columns.
+    /// Remarks on the columns.
     pub remarks: Vec<Remark>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.
     pub carried: u64,

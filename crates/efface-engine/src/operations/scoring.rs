@@ -71,8 +71,8 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
 }
 
 /// Refuses test rows that the model is fitted on, because their figures would flatter it. Rows are
-/// the same if they have the same id, or, without ids, if they are read from the same file under the
-/// same condition.
+/// the same if they have the same id, or, without ids, if they are read from the same file under
+/// the same condition.
 fn check_test_rows(request: &FitRequest, test: &RowSource) -> Result<()> {
     let shared = match &request.id {
         Some(id) => {

@@ -289,8 +289,8 @@ impl EncoderBuilder {
         true
     }
 
-    /// Returns the columns that hold numbers but for cells that are few, or that all hold words which
-    /// commonly stand for a missing value. They become a feature for each value.
+    /// Returns the columns that hold numbers but for cells that are few, or that all hold words
+    /// which commonly stand for a missing value. They become a feature for each value.
     pub fn mixed_columns(&self) -> Vec<MixedColumn> {
         let mixed = |(name, watch): &(String, ColumnWatch)| match watch {
             ColumnWatch::Inferring(inferring) => inferring.mixed(name),

@@ -380,7 +380,7 @@ fn mixed_remark(column: &MixedColumn) -> Remark {
     Remark::with_hint(what, hint.set(Setting::Categorical, name.clone()))
 }
 
-/// What is said of columns that nobody named beside a text.
+/// Returns the remark on columns that nobody named beside a text.
 fn left_out_remark(columns: &[String]) -> Option<Remark> {
     /// More names than this say no more.
     const MOST_NAMED: usize = 5;
