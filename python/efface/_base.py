@@ -191,6 +191,10 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 2)
         return evidence
 
+    def _fit_evidence(self, forgotten: int) -> Evidence:
+        """Returns the record of a fit that took the place of a forget of so many rows."""
+        return self._held().model.fit_evidence(forgotten)
+
     @staticmethod
     def _asked(held: Fitted, row_ids: Any, subject: Any) -> _input.UInts:
         """The rows of a request."""

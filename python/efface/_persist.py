@@ -26,6 +26,8 @@ def _known() -> dict[str, type[Forgetting]]:
         linear.Ridge,
         linear.RidgeClassifier,
         linear.LogisticRegression,
+        linear.LinearSVC,
+        linear.PoissonRegressor,
         bayes.GaussianNB,
         bayes.MultinomialNB,
         bayes.ComplementNB,

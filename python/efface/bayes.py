@@ -61,7 +61,7 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
                 raise
 
     def fit(
-        self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+        self: B, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None
     ) -> B:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
         self._fit(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
@@ -72,9 +72,9 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         X: Any,
         y: Any,
         classes: Any = None,
-        row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        row_ids: Any = None,
         subject: Any = None,
         allow_forgotten: bool = False,
     ) -> B:
@@ -89,7 +89,7 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         self._join(X, table, call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
-    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+    def amend(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected."""
         self._held()
         call = RowCall.of(X, row_ids)

@@ -117,7 +117,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
         }
 
     def fit(
-        self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None
     ) -> KMeans:
         """Finds the centres; `y` is ignored. See :meth:`Ridge.fit` for the other arguments."""
         call = RowCall.of(X, row_ids, subject)
@@ -142,30 +142,32 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
         self,
         X: Any,
         y: Any = None,
-        row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        row_ids: Any = None,
         subject: Any = None,
         allow_forgotten: bool = False,
     ) -> KMeans:
         """Adds rows and finds the centres anew: a row that joins may win a place in the start."""
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids, sample_weight, subject=subject)
+            return self.fit(X, y, sample_weight, row_ids=row_ids, subject=subject)
         call = RowCall.of(X, row_ids, subject)
         X = _input.features(self, X, reset=False)
         self._join(X, np.zeros((X.shape[0], 1)), call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
-    def amend(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Evidence:
+    def amend(self, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any) -> Evidence:
         """Replaces the content of rows and finds the centres anew."""
         self._held()
         call = RowCall.of(X, row_ids)
         X = _input.features(self, X, reset=False)
         return self._replace(X, np.zeros((X.shape[0], 1)), call, _input.weights(sample_weight, X))
 
-    def fit_predict(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Any:
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None
+    ) -> Any:
         """Finds the centres and returns the cluster of each row."""
-        return self.fit(X, y, row_ids, sample_weight).labels_
+        return self.fit(X, y, sample_weight, row_ids=row_ids, subject=subject).labels_
 
     def transform(self, X: Any) -> _input.Floats:
         """The distance of each row to each centre."""

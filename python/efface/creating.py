@@ -330,7 +330,14 @@ def create(
         "recovery_key": None if recovery_key is None else os.fspath(recovery_key),
         "network": network,
     }
-    rows = rows_of(source) if paths is None else None
+    rows = None
+    if paths is None:
+        columns, records = rows_of(source)
+        nothing = set(missing)
+        if nothing:
+            # Words in files become gaps as they are read.
+            records = [[None if isinstance(cell, str) and cell.strip() in nothing else cell for cell in row] for row in records]
+        rows = columns, records
     report, told = _core.fit_file(os.fspath(path), json.dumps(options), rows, overwrite, replace)
     for warning in told:
         warnings.warn(warning, UserWarning, stacklevel=2)

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 
+from . import _input
 from ._errors import RefusedError
 from ._rows import ForgottenNames
 from .linear import _whole
-from .pipelines import PipelineEvidence
-from .steps import RowNames, count, join, take
+from .pipelines import PipelineEvidence, parts_fitted_elsewhere
+from .steps import RowNames, copied, count, join, joined_weights, take
 
 
 class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,6 +49,7 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     _names: RowNames
     _models: list[Any]
+    _weights: _input.Floats | None = None
 
     def __init__(self, estimator: Any, *, n_shards: int = 4, random_state: int = 0) -> None:
         self.estimator = estimator
@@ -62,23 +64,27 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return "_models" in self.__dict__
 
-    def fit(self, X: Any, y: Any, row_ids: Any = None) -> SisaEnsemble:
-        """Deals the rows to shards by their ids, whole numbers or texts, and fits each."""
-        names = RowNames(row_ids, count(X))
-        y = np.array(y)
-        self._put(X.copy() if hasattr(X, "copy") else list(X), y, names, range(_whole("n_shards", self.n_shards)))
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None) -> SisaEnsemble:
+        """Deals the rows to shards by their ids, whole numbers or texts, and fits each. Weights of rows are for estimators whose
+        ``fit`` takes ``sample_weight``."""
+        names = RowNames.of(X, row_ids)
+        weights = _input.weights(sample_weight, X)
+        self._put(copied(X), np.array(y), weights, names, range(_whole("n_shards", self.n_shards)))
         self._forgotten = ForgottenNames()
         return self
 
-    def partial_fit(self, X: Any, y: Any, row_ids: Any = None, *, allow_forgotten: bool = False) -> SisaEnsemble:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None, allow_forgotten: bool = False
+    ) -> SisaEnsemble:
         """Adds rows: the shards that they fall to are fitted again."""
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids)
-        more = RowNames(row_ids, count(X), self._names.next)
+            return self.fit(X, y, sample_weight, row_ids=row_ids)
+        more = RowNames.of(X, row_ids, self._names.next)
         self._forgotten.check(more.names, allow_forgotten)
         names = RowNames([*self._names.names, *more.names], len(self._names.names) + len(more.names))
         touched = {self._shard_of(name) for name in more.names}
-        self._put(join(self._rows, X), np.concatenate([self._targets, np.asarray(y)]), names, touched)
+        weights = joined_weights(self._weights, len(self._names.names), _input.weights(sample_weight, X), count(X))
+        self._put(join(self._rows, X), np.concatenate([self._targets, np.asarray(y)]), weights, names, touched)
         self._forgotten.drop(more.names)
         return self
 
@@ -86,12 +92,16 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Takes rows out: ids, one id, or a boolean mask over ``row_ids_``."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This SisaEnsemble instance is not fitted yet. Call 'fit' before 'forget'.")
+        for part in parts_fitted_elsewhere("estimator", self.estimator):
+            raise RefusedError(f"{part} was fitted elsewhere and is frozen, so that it may know these rows; fit it in the shards")
         gone = self._names.places(row_ids)
         forgotten = {self._names.names[place] for place in gone}
         names, left = self._names.without(gone)
         if not len(left):
             raise RefusedError("no row would be left to learn from; fit anew on other rows")
-        self._put(take(self._rows, left), self._targets[left], names, {self._shard_of(name) for name in forgotten})
+        weights = None if self._weights is None else self._weights[left]
+        touched = {self._shard_of(name) for name in forgotten}
+        self._put(take(self._rows, left), self._targets[left], weights, names, touched)
         self._forgotten.add(forgotten)
         return PipelineEvidence(
             method="sisa", claim="exact", forgotten=len(gone), rows=len(left), bound=0.0, relative_bound=0.0,
@@ -123,7 +133,9 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         digest = hashlib.blake2b(f"{self.random_state}:{type(name).__name__}:{name}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "little") % self.n_shards
 
-    def _put(self, rows: Any, targets: npt.NDArray[Any], names: RowNames, touched: Any) -> None:
+    def _put(
+        self, rows: Any, targets: npt.NDArray[Any], weights: _input.Floats | None, names: RowNames, touched: Any
+    ) -> None:
         """Fits some shards to these rows and takes all over. One that cannot be fitted leaves the ensemble as it was."""
         models = list(self.__dict__.get("_models", [None] * self.n_shards))
         shards = np.array([self._shard_of(name) for name in names.names])
@@ -134,8 +146,10 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 model = clone(self.estimator)
                 if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
                     model.set_params(random_state=(self.random_state + shard) % 2**32)
-                models[shard] = model.fit(take(rows, places), targets[places])
+                settings = {} if weights is None else {"sample_weight": weights[places]}
+                models[shard] = model.fit(take(rows, places), targets[places], **settings)
         self._models = models
         self._rows = rows
         self._targets = targets
+        self._weights = weights
         self._names = names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -147,9 +148,19 @@ class ModelFile:
         fields, evidence = self._file.forget(ids, subject, method, tolerance, request_id, allow_missing, dry_run)
         return self._report(fields, evidence)
 
-    def learn(self, source: Any) -> Report:
-        """Adds the rows of a file, or of a frame whose columns are those of the file that the model was fitted on."""
-        return self._report(*self._file.learn(self._rows(source)))
+    def learn(self, source: Any, *, request_id: str | None = None) -> Report:
+        """Adds the rows of a file, or of a frame whose columns are those of the file that the model was fitted on.
+
+        Parameters
+        ----------
+        request_id : str, optional
+            The caller's name for the request: one effect, however often it comes. Without it, the same rows are learned twice
+            where they have no ids; that is a ``UserWarning``.
+        """
+        fields, evidence, remarks = self._file.learn(self._rows(source), request_id)
+        for remark in remarks:
+            warnings.warn(remark, UserWarning, stacklevel=2)
+        return self._report(fields, evidence)
 
     def amend(self, source: Any) -> Report:
         """Replaces rows by those of the same id in a file or a frame."""

@@ -76,16 +76,16 @@ class _LinearRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     #: Whether there may be several targets.
     _several = True
 
-    def fit(self: R, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> R:
+    def fit(self: R, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None) -> R:
         """Fits the model from scratch.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_rows, n_features)
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        sample_weight : array-like of shape (n_rows,), optional
         row_ids : array-like of int or str, "index", optional
             A name for each row: its position where none is given, the index of a pandas frame for ``"index"``.
-        sample_weight : array-like, optional
         subject : array-like of str or int, optional
             The person that each row belongs to; ``forget(subject=...)`` then finds all rows of one.
         """
@@ -101,9 +101,9 @@ class _LinearRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         self: R,
         X: Any,
         y: Any,
-        row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        row_ids: Any = None,
         subject: Any = None,
         allow_forgotten: bool = False,
     ) -> R:
@@ -112,13 +112,13 @@ class _LinearRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         A forgotten id, or a row of a forgotten subject, is refused unless ``allow_forgotten`` says otherwise.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids, sample_weight, subject=subject)
+            return self.fit(X, y, sample_weight, row_ids=row_ids, subject=subject)
         call = RowCall.of(X, row_ids, subject)
         X, y = _input.features(self, X, reset=False, y=y, multi_output=self._several, y_numeric=True)
         self._join(X, _columns(y), call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
-    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+    def amend(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected.
 
         >>> import numpy as np
@@ -340,7 +340,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         return evidence
 
     def fit(
-        self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+        self: C, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None
     ) -> C:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
         self._fit(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
@@ -351,9 +351,9 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         X: Any,
         y: Any,
         classes: Any = None,
-        row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        row_ids: Any = None,
         subject: Any = None,
         allow_forgotten: bool = False,
     ) -> C:
@@ -372,7 +372,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         self._rebalance(np.empty(0, dtype=np.uint64))
         return self
 
-    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+    def amend(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected."""
         self._held()
         call = RowCall.of(X, row_ids)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline as _Pipeline
 
 from ._base import Forgetting
 from ._core import Evidence
 from ._errors import RefusedError
-from ._rows import ForgottenNames, index_of
-from .steps import RowNames, count, join, plain, take
+from ._rows import ForgottenNames
+from .steps import RowNames, copied, join, take
 
 _STRANGERS = ("refuse", "name")
 
@@ -27,14 +27,14 @@ class PipelineEvidence:
 
     #: How the last step forgot: its own method where the features stayed as they were, else ``retrain``.
     method: str
-    #: ``exact``, ``certified`` or ``approximate``, of the whole pipeline.
+    #: ``exact``, ``certified`` or ``approximate``, of the whole pipeline; ``approximate`` where a step may still know the rows.
     claim: str
     #: Rows taken out.
     forgotten: int
     #: Rows that are left.
     rows: int
     #: An upper bound on the distance of the last step's parameters to those of retraining; 0 where a step is refitted whose
-    #: fit is its definition.
+    #: fit is its definition, infinite where a step may still know the rows.
     bound: float
     #: The same as a fraction of the parameters' norm.
     relative_bound: float
@@ -79,8 +79,8 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         self.strangers = strangers
         super().__init__(steps, memory=memory, verbose=verbose)
 
-    def fit(self, X: Any, y: Any = None, row_ids: Any = None) -> Pipeline:
-        """Fits all steps.
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Pipeline:
+        """Fits all steps. As in scikit-learn, a pipeline takes no weights of rows.
 
         Parameters
         ----------
@@ -90,30 +90,23 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
             A name for each row: its position where none is given, the index of a frame for ``"index"``.
         """
         self._check()
-        if isinstance(row_ids, str) and row_ids == "index":
-            row_ids = index_of(X)
-        names = RowNames(row_ids, count(X))
-        # Copies: the caller's table may change, and a row that leaves must leave for good.
-        rows = X.copy() if hasattr(X, "copy") else list(X)
-        targets = None if y is None else np.array(y)
-        steps, _ = self._fitted_steps(self.steps, rows, targets, names)
-        self._put(steps, rows, targets, names)
+        names = RowNames.of(X, row_ids)
+        self._fit_all(copied(X), None if y is None else np.array(y), names)
         self._forgotten = ForgottenNames()
         return self
 
     def partial_fit(
-        self, X: Any, y: Any = None, row_ids: Any = None, *, allow_forgotten: bool = False
+        self, X: Any, y: Any = None, *, row_ids: Any = None, allow_forgotten: bool = False
     ) -> Pipeline:
         """Adds rows; the pipeline is then that of all rows. A forgotten id may not come back unless that is allowed."""
         if not self._has_rows():
-            return self.fit(X, y, row_ids)
-        more = RowNames(row_ids, count(X), self._names.next)
+            return self.fit(X, y, row_ids=row_ids)
+        more = RowNames.of(X, row_ids, self._names.next)
         self._forgotten.check(more.names, allow_forgotten)
         names = RowNames([*self._names.names, *more.names], len(self._names.names) + len(more.names))
         rows = join(self._rows, X)
         targets = None if self._targets is None else np.concatenate([self._targets, np.asarray(y)])
-        steps, _ = self._fitted_steps(self.steps, rows, targets, names)
-        self._put(steps, rows, targets, names)
+        self._fit_all(rows, targets, names)
         self._forgotten.drop(more.names)
         return self
 
@@ -121,14 +114,14 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         """Replaces the content of rows; the pipeline is then that of the rows as corrected, which stand behind the others."""
         if not self._has_rows():
             raise NotFittedError("This Pipeline instance is not fitted yet. Call 'fit' before 'amend'.")
-        corrected = RowNames(index_of(X) if isinstance(row_ids, str) and row_ids == "index" else row_ids, count(X))
+        self._strangers()
+        corrected = RowNames.of(X, row_ids)
         names, left = self._names.without(self._names.places(corrected.names))
         together = RowNames([*names.names, *corrected.names], len(names.names) + len(corrected.names))
         together.next = max(together.next, names.next)
         rows = join(take(self._rows, left), X)
         targets = None if self._targets is None else np.concatenate([self._targets[left], np.asarray(y)])
-        steps, _ = self._fitted_steps(self.steps, rows, targets, together)
-        self._put(steps, rows, targets, together)
+        self._fit_all(rows, targets, together)
         return self
 
     def forget(self, row_ids: Any, method: str = "auto", *, tolerance: float | None = None) -> PipelineEvidence:
@@ -142,12 +135,7 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         """
         if not self._has_rows():
             raise NotFittedError("This Pipeline instance is not fitted yet. Call 'fit' before 'forget'.")
-        strangers = [name for name, step in self.steps if _is_frozen(step)]
-        if strangers and self.strangers == "refuse":
-            raise RefusedError(
-                f"step {strangers[0]!r} was fitted elsewhere and is frozen, so that it may know these rows; fit it in the "
-                'pipeline, or set strangers="name" to go on and have it named'
-            )
+        strangers = self._strangers()
         gone = self._names.places(row_ids)
         names, left = self._names.without(gone)
         if not len(left):
@@ -155,27 +143,26 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         rows = take(self._rows, left)
         targets = None if self._targets is None else self._targets[left]
         before, model = self.steps[:-1], self.steps[-1][1]
-        fitted, features = self._fitted_features(before, rows, targets)
-        changed = not _same(_transformed(before, rows), features)
+        fitted, features = _fitted_features(before, rows, targets)
+        # The features that the model was fitted on: what a step makes of rows may depend on all rows that it is given.
+        changed = not _same(take(self._features, left), features)
         evidence = None
         if not changed and isinstance(model, Forgetting):
-            evidence = model.forget(gone_ids(model, gone), method, tolerance=tolerance)
-            steps = [*fitted, self.steps[-1]]
+            evidence = model.forget(model.row_ids_[gone], method, tolerance=tolerance)
         else:
-            steps = [*fitted, (self.steps[-1][0], _fit_last(model, features, targets))]
-            if isinstance(steps[-1][1], Forgetting):
-                # A request for nothing changes nothing: the model says where it stands.
-                evidence = steps[-1][1].forget(np.empty(0, dtype=np.uint64))
+            model = _fit_last(model, features, targets)
+            if isinstance(model, Forgetting):
+                evidence = model._fit_evidence(len(gone))
         forgotten = {self._names.names[place] for place in gone}
-        self._put(steps, rows, targets, names)
+        self._put([*fitted, (self.steps[-1][0], model)], rows, targets, names, features)
         self._forgotten.add(forgotten)
         return PipelineEvidence(
-            method="retrain" if evidence is None or changed else evidence.method,
-            claim="exact" if evidence is None else evidence.claim,
+            method="retrain" if evidence is None else evidence.method,
+            claim="approximate" if strangers else "exact" if evidence is None else evidence.claim,
             forgotten=len(gone),
             rows=len(left),
-            bound=0.0 if evidence is None else evidence.bound,
-            relative_bound=0.0 if evidence is None else evidence.relative_bound,
+            bound=np.inf if strangers else 0.0 if evidence is None else evidence.bound,
+            relative_bound=np.inf if strangers else 0.0 if evidence is None else evidence.relative_bound,
             features_changed=changed,
             not_covered=[f"step {name!r}: it was fitted elsewhere and may know the rows" for name in strangers],
             model=evidence,
@@ -199,57 +186,78 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         if self.memory is not None:
             raise ValueError("memory keeps what steps made of rows, and no forget reaches it; leave it out")
 
-    def _fitted_features(self, steps: Any, rows: Any, targets: Any) -> tuple[list[Any], Any]:
-        """New steps fitted on rows, and what they make of them."""
-        features = rows
-        fitted = []
-        for name, step in steps:
-            if step is None or step == "passthrough":
-                fitted.append((name, step))
-                continue
-            if _is_frozen(step):
-                features = step.transform(features)
-            else:
-                step = clone(step)
-                features = step.fit_transform(features, targets)
-            fitted.append((name, step))
-        return fitted, features
+    def _strangers(self) -> list[str]:
+        """Returns the names of the parts that were fitted elsewhere. There are none unless they may be named."""
+        found = [part for name, step in self.steps for part in parts_fitted_elsewhere(name, step)]
+        if found and self.strangers == "refuse":
+            raise RefusedError(
+                f"step {found[0]!r} was fitted elsewhere and is frozen, so that it may know these rows; fit it in the "
+                'pipeline, or set strangers="name" to go on and have it named'
+            )
+        return found
 
-    def _fitted_steps(self, steps: Any, rows: Any, targets: Any, names: RowNames) -> tuple[list[Any], Any]:
-        fitted, features = self._fitted_features(steps[:-1], rows, targets)
-        return [*fitted, (steps[-1][0], _fit_last(steps[-1][1], features, targets))], features
+    def _fit_all(self, rows: Any, targets: Any, names: RowNames) -> None:
+        """Fits all steps to rows. A step that cannot be fitted leaves the pipeline as it was."""
+        fitted, features = _fitted_features(self.steps[:-1], rows, targets)
+        last, model = self.steps[-1]
+        self._put([*fitted, (last, _fit_last(model, features, targets))], rows, targets, names, features)
 
-    def _put(self, steps: list[Any], rows: Any, targets: Any, names: RowNames) -> None:
+    def _put(self, steps: list[Any], rows: Any, targets: Any, names: RowNames, features: Any) -> None:
         self.steps = steps
         self._rows = rows
         self._targets = targets
         self._names = names
+        # The features that the last step was fitted on.
+        self._features = features
+
+
+def _fitted_features(steps: Any, rows: Any, targets: Any) -> tuple[list[Any], Any]:
+    """Returns new steps fitted on rows, and the features that they make of them."""
+    # A step may change the table that it is given.
+    features = copied(rows) if len(steps) else rows
+    fitted = []
+    for name, step in steps:
+        if step is not None and step != "passthrough":
+            step = clone(step)
+            fit_transform = getattr(step, "fit_transform", None)
+            if fit_transform is None:
+                features = step.fit(features, targets).transform(features)
+            else:
+                features = fit_transform(features, targets)
+        fitted.append((name, step))
+    return fitted, features
 
 
 def _fit_last(model: Any, features: Any, targets: Any) -> Any:
     if model is None or model == "passthrough":
         return model
-    return (model if _is_frozen(model) else clone(model)).fit(features, targets)
+    return clone(model).fit(features, targets)
 
 
-def gone_ids(model: Forgetting, places: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
-    """The ids of rows by their place: a model of a pipeline names them by position."""
-    return np.asarray(model.row_ids_[places])
-
-
-def _is_frozen(step: Any) -> bool:
-    return type(step).__name__ == "FrozenEstimator"
-
-
-def _transformed(steps: Any, rows: Any) -> Any:
-    for _, step in steps:
-        if step is not None and step != "passthrough":
-            rows = step.transform(rows)
-    return rows
+def parts_fitted_elsewhere(name: str, part: Any) -> Iterator[str]:
+    """Yields the names of the parts of an estimator that a fit leaves as they were fitted before, at any depth: parts that say how they
+    are cloned, as a ``FrozenEstimator`` does, and methods of an estimator that are used as functions. ``name`` is the name of the part."""
+    usual = BaseEstimator.__sklearn_clone__
+    if isinstance(part, (list, tuple, dict)):
+        for each in part.values() if isinstance(part, dict) else part:
+            named = isinstance(each, tuple) and bool(each) and isinstance(each[0], str)
+            yield from parts_fitted_elsewhere(f"{name}__{each[0]}" if named else name, each)
+    elif isinstance(part, type):
+        return
+    elif hasattr(getattr(part, "__self__", None), "get_params"):
+        yield name
+    elif getattr(type(part), "__sklearn_clone__", usual) is not usual:
+        yield name
+    elif hasattr(part, "get_params"):
+        for key, value in part.get_params(deep=False).items():
+            listed = isinstance(value, (list, tuple, dict))
+            yield from parts_fitted_elsewhere(name if listed else f"{name}__{key}", value)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two tables are equal to the bit."""
+    """Returns True if two tables are equal to the bit, and so are the names of their columns."""
+    if list(getattr(a, "columns", ())) != list(getattr(b, "columns", ())):
+        return False
     if sp.issparse(a) and sp.issparse(b):
         a, b = a.tocsr(), b.tocsr()
         return bool(
@@ -280,6 +288,5 @@ def forgettable(pipeline: _Pipeline, *, strangers: str = "refuse") -> Pipeline:
     """
     if not isinstance(pipeline, _Pipeline):
         raise TypeError(f"forgettable takes a Pipeline of scikit-learn, not a {type(pipeline).__name__}")
-    steps = [(name, step if _is_frozen(step) or step is None or step == "passthrough" else clone(step))
-             for name, step in pipeline.steps]
+    steps = [(name, step if step is None or step == "passthrough" else clone(step)) for name, step in pipeline.steps]
     return Pipeline(steps, strangers=strangers, verbose=pipeline.verbose)

@@ -125,7 +125,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         low = getattr(self.estimator, "_low", 0.0)
         return targets(numbers_of(y, self.classes_), len(self.classes_), low)
 
-    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> Sisa:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None, subject: Any = None) -> Sisa:
         """Deals the rows to shards by their ids and trains each; see :meth:`Ridge.fit` for the arguments."""
         return self._first(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
 
@@ -166,9 +166,9 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         X: Any,
         y: Any,
         classes: Any = None,
-        row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        row_ids: Any = None,
         subject: Any = None,
         allow_forgotten: bool = False,
     ) -> Sisa:
@@ -180,7 +180,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         self._join(X, table, call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
-    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+    def amend(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any) -> Evidence:
         """Replaces the content of rows; their shards are trained again."""
         self._held()
         call = RowCall.of(X, row_ids)

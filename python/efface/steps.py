@@ -7,6 +7,7 @@ what it holds then is what a fit without the row gives, to the bit.
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,9 +24,12 @@ from sklearn.preprocessing import OneHotEncoder as _OneHotEncoder
 from sklearn.preprocessing import StandardScaler as _StandardScaler
 from sklearn.utils.validation import _check_n_features
 
+from . import _input
 from ._errors import DuplicateRowError, RefusedError, UnknownRowError
+from ._rows import RowCall
 
 S = TypeVar("S", bound="ForgettingStep")
+T = TypeVar("T", bound="StandardScaler")
 
 
 def take(rows: Any, places: npt.NDArray[np.intp]) -> Any:
@@ -46,8 +50,21 @@ def count(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
+def copied(rows: Any) -> Any:
+    """Returns a copy of rows that shares nothing with them that can change, at any depth. The caller's table may change
+    later, a step may work in place, and a row that leaves must leave for good."""
+    if not hasattr(rows, "shape") and not hasattr(rows, "__len__"):
+        rows = np.array(rows)
+    # Objects in cells are not copied by the copy methods of arrays and frames.
+    kinds = np.asarray(rows.dtypes if hasattr(rows, "iloc") else getattr(rows, "dtype", object), dtype=object)
+    if hasattr(rows, "copy") and not (kinds == np.dtype(object)).any():
+        return rows.copy()
+    return pickle.loads(pickle.dumps(rows))
+
+
 def join(rows: Any, more: Any) -> Any:
-    """Rows and, after them, more rows of the same kind."""
+    """Returns rows and, after them, a copy of more rows of the same kind."""
+    more = copied(more)
     if hasattr(rows, "iloc"):
         import pandas as pd
 
@@ -65,6 +82,11 @@ class RowNames:
     """The names of rows in their order: whole numbers or texts that the caller chose, or positions."""
 
     __slots__ = ("_places", "names", "next")
+
+    @classmethod
+    def of(cls, X: Any, row_ids: Any, first: int = 0) -> RowNames:
+        """Returns the names of the rows of a table. ``"index"`` stands for the index of a frame."""
+        return cls(RowCall.of(X, row_ids).row_ids, count(X), first)
 
     def __init__(self, row_ids: Any, rows: int, first: int = 0) -> None:
         if row_ids is None:
@@ -119,37 +141,49 @@ class ForgettingStep:
     _theirs: Any = None
     _kept: Any
     _names: RowNames
+    #: Weights of the rows, where the step was given some.
+    _weights: _input.Floats | None = None
 
-    def fit(self: S, X: Any, y: Any = None, row_ids: Any = None) -> S:
+    def fit(self: S, X: Any, y: Any = None, *, row_ids: Any = None) -> S:
         """Fits the step; ``row_ids`` names the rows, which are else named by their position."""
-        self._learn(X, RowNames(row_ids, count(X)))
+        self._first(X, row_ids)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, row_ids: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Any:
         """Fits the step and returns the features of its rows."""
-        return self._learn(X, RowNames(row_ids, count(X)))
+        return self._first(X, row_ids)
 
-    def partial_fit(self: S, X: Any, y: Any = None, row_ids: Any = None) -> S:
+    def partial_fit(self: S, X: Any, y: Any = None, *, row_ids: Any = None) -> S:
         """Adds rows; the step is then that of all rows."""
+        self._more(X, row_ids)
+        return self
+
+    def _first(self, X: Any, row_ids: Any, sample_weight: Any = None) -> Any:
+        return self._learn(copied(X), RowNames.of(X, row_ids), _input.weights(sample_weight, X))
+
+    def _more(self, X: Any, row_ids: Any, sample_weight: Any = None) -> None:
         if "_names" not in self.__dict__:
-            return self.fit(X, y, row_ids)
+            self._first(X, row_ids, sample_weight)
+            return
         if "n_features_in_" in self.__dict__:
             _check_n_features(self, X, reset=False)
-        more = RowNames(row_ids, count(X), self._names.next)
+        more = RowNames.of(X, row_ids, self._names.next)
         names = RowNames([*self._names.names, *more.names], len(self._names.names) + count(X))
-        self._learn(join(self._kept, X), names)
-        return self
+        weights = joined_weights(self._weights, len(self._names.names), _input.weights(sample_weight, X), count(X))
+        self._learn(join(self._kept, X), names, weights)
 
-    def _learn(self, X: Any, names: RowNames) -> Any:
+    def _learn(self, rows: Any, names: RowNames, weights: _input.Floats | None) -> Any:
         """Takes over what scikit-learn's class learns from the rows. A fit that fails leaves the step as it was."""
         learned = self._theirs(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        features = learned.fit_transform(X)
+        settings = {} if weights is None else {"sample_weight": weights}
+        # A step with copy=False changes the table that it reads.
+        features = learned.fit_transform(rows if getattr(learned, "copy", True) else copied(rows), **settings)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.__dict__.update(vars(learned))
-        # A copy: the caller's table may change, and rows that leave must not stay in it for the step's sake.
-        self._kept = X.copy() if hasattr(X, "copy") else list(X) if hasattr(X, "__len__") else np.array(X)
+        self._kept = rows
         self._names = names
+        self._weights = weights
         return features
 
     def forget(self: S, row_ids: Any) -> S:
@@ -159,7 +193,7 @@ class ForgettingStep:
         names, left = self._names.without(self._names.places(row_ids))
         if not len(left):
             raise RefusedError("no row would be left to learn from; fit anew on other rows")
-        self._learn(take(self._kept, left), names)
+        self._learn(take(self._kept, left), names, None if self._weights is None else self._weights[left])
         return self
 
     @property
@@ -168,8 +202,18 @@ class ForgettingStep:
         return list(self._names.names)
 
 
+def joined_weights(
+    weights: _input.Floats | None, rows: int, more: _input.Floats | None, more_rows: int
+) -> _input.Floats | None:
+    """Returns the weights of rows and, after them, of more rows. Rows without weights weigh 1."""
+    if weights is None and more is None:
+        return None
+    parts = [(weights, rows), (more, more_rows)]
+    return np.concatenate([np.ones(length) if part is None else part for part, length in parts])
+
+
 class StandardScaler(ForgettingStep, _StandardScaler):  # type: ignore[misc]
-    """Mean 0 and standard deviation 1, as scikit-learn's ``StandardScaler``, that can forget.
+    """Mean 0 and standard deviation 1, as scikit-learn's ``StandardScaler``, that can forget. Like it, it takes weights of rows.
 
     >>> import numpy as np
     >>> from efface import StandardScaler
@@ -179,6 +223,20 @@ class StandardScaler(ForgettingStep, _StandardScaler):  # type: ignore[misc]
     """
 
     _theirs = _StandardScaler
+
+    def fit(self: T, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None) -> T:
+        """Fits the step; ``row_ids`` names the rows, which are else named by their position."""
+        self._first(X, row_ids, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None) -> Any:
+        """Fits the step and returns the features of its rows."""
+        return self._first(X, row_ids, sample_weight)
+
+    def partial_fit(self: T, X: Any, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None) -> T:
+        """Adds rows; the step is then that of all rows."""
+        self._more(X, row_ids, sample_weight)
+        return self
 
 
 class MinMaxScaler(ForgettingStep, _MinMaxScaler):  # type: ignore[misc]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import sklearn.linear_model
 from sklearn.compose import make_column_transformer
@@ -53,6 +54,58 @@ def test_a_named_request_has_one_effect(houses):
     assert not first.replayed and again.replayed and again.receipt == first.receipt
     with pytest.raises(ValueError):
         houses.forget("h4", request_id="ticket-1")
+
+
+def test_rows_that_are_learned_under_a_name_are_learned_once(houses, tmp_path):
+    frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0) % 7})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = efface.create(frame, tmp_path / "m.efface", target="y")
+    with pytest.warns(UserWarning, match=r"these 30 rows now count twice; a name for the request \(`request_id`\)"):
+        first = model.learn(tmp_path / "rows.csv", request_id="night")
+    again = model.learn(tmp_path / "rows.csv", request_id="night")
+    assert (first.replayed, again.replayed, again.learned, again.receipt) == (False, True, 30, first.receipt)
+    assert model.summary()["rows"] == 60
+    with pytest.raises(ValueError, match="night"):
+        model.learn(frame.assign(a=1.0), request_id="night")
+    more = pd.DataFrame({"house": ["h90"], "owner": ["p9"], "rooms": [2], "area": [9], "price": [170]})
+    assert not houses.learn(more, request_id="x").replayed and houses.learn(more, request_id="x").replayed
+
+
+def test_test_rows_are_chosen_as_the_others_and_are_none_of_them(tmp_path):
+    frame = pd.DataFrame({"id": range(60), "part": ["a", "b"] * 30, "x": np.arange(60.0), "y": np.arange(60.0) % 5})
+    both, half = tmp_path / "both.csv", tmp_path / "half.csv"
+    frame.to_csv(both, index=False)
+    frame.assign(id=frame["id"] + 60).to_csv(half, index=False)
+    fit = lambda test, **settings: efface.create(  # noqa: E731
+        both, tmp_path / "m.efface", target="y", ignore="part", overwrite=True, test=test, **settings
+    )
+    scores = fit(half, id="id", where="part = a").summary()["scores"]
+    assert scores[0]["quality"]["rows"] == 30
+    for settings in ({"id": "id"}, {"ignore": ["part", "id"]}):
+        with pytest.raises(ValueError, match="test rows are rows that the model is fitted on"):
+            efface.create(both, tmp_path / "n.efface", target="y", where="part = a", test=both, **{"ignore": "part", **settings})
+
+
+def test_cells_that_keep_a_column_from_being_numbers_are_named(tmp_path):
+    frame = pd.DataFrame({"x": [str(at % 9) for at in range(40)], "z": np.arange(40.0) ** 2, "y": np.arange(40.0) % 5})
+    frame.loc[7, "x"] = "n/a"
+    with pytest.warns(UserWarning, match="`x` holds 39 numbers and 1 other cell, in line 8, .* add missing=.*n/a"):
+        efface.create(frame, tmp_path / "m.efface", target="y")
+    kept = efface.create(frame, tmp_path / "n.efface", target="y", missing=["n/a"], impute="mean")
+    assert ["x", "numeric", 1] in [list(column) for column in kept.summary()["feature_columns"]]
+
+
+def test_the_index_of_a_frame_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(40.0) ** 2, "y": np.arange(40.0) % 5}, index=np.arange(40) * 7)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert "__index_level_0__" in pa.parquet.read_table(tmp_path / "rows.parquet").column_names
+    with pytest.warns(UserWarning, match="`__index_level_0__` holds the index of a pandas frame and is left out"):
+        model = efface.create(tmp_path / "rows.parquet", tmp_path / "m.efface", target="y")
+    assert [column[0] for column in model.summary()["feature_columns"]] == ["x"]
+    named = efface.create(tmp_path / "rows.parquet", tmp_path / "n.efface", target="y", id="__index_level_0__")
+    assert named.forget("7").forgotten == 1
+    asked = efface.create(tmp_path / "rows.parquet", tmp_path / "o.efface", target="y", numeric="__index_level_0__")
+    assert len(asked.summary()["feature_columns"]) == 2
 
 
 def test_a_dry_run_writes_nothing(houses):

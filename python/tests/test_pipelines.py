@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn.decomposition
 import sklearn.feature_extraction.text
@@ -20,7 +21,8 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import efface
 
@@ -193,8 +195,7 @@ def test_any_pipeline_of_scikit_learn_becomes_forgettable():
 
 
 def test_a_step_that_cannot_forget_is_refused_or_named():
-    frozen = FrozenEstimator(sklearn.preprocessing.StandardScaler().fit(TABLE))
-    pipeline = efface.Pipeline([("s", frozen), ("m", efface.Ridge())]).fit(TABLE, TARGET)
+    pipeline = efface.Pipeline([("s", frozen()), ("m", efface.Ridge())]).fit(TABLE, TARGET)
     with pytest.raises(efface.RefusedError, match="step 's' was fitted elsewhere"):
         pipeline.forget([1])
     assert len(pipeline.row_ids_) == 40
@@ -202,6 +203,212 @@ def test_a_step_that_cannot_forget_is_refused_or_named():
     assert named == ["step 's': it was fitted elsewhere and may know the rows"]
     with pytest.raises(ValueError, match="strangers = 'ignore' does not exist"):
         efface.Pipeline([("m", efface.Ridge())], strangers="ignore").fit(TABLE, TARGET)
+
+
+def frozen():
+    return FrozenEstimator(sklearn.preprocessing.StandardScaler().fit(TABLE))
+
+
+HIDDEN = {
+    "s__a": lambda: ColumnTransformer([("a", frozen(), [0, 1, 2, 3])]),
+    "s__remainder": lambda: ColumnTransformer([("a", "drop", [])], remainder=frozen()),
+    "s__frozenestimator": lambda: make_pipeline(sklearn.preprocessing.MinMaxScaler(), frozen()),
+    "s__featureunion__b": lambda: make_pipeline(FeatureUnion([("b", frozen())])),
+    "s__func": lambda: FunctionTransformer(sklearn.preprocessing.StandardScaler().fit(TABLE).transform),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_part_that_was_fitted_elsewhere_is_found_at_any_depth(name):
+    pipeline = efface.Pipeline([("s", HIDDEN[name]()), ("m", efface.Ridge())]).fit(TABLE, TARGET)
+    for request in (lambda: pipeline.forget([1]), lambda: pipeline.amend(TABLE[:1], TARGET[:1], row_ids=[1])):
+        with pytest.raises(efface.RefusedError, match=f"step '{name}' was fitted elsewhere"):
+            request()
+    assert len(pipeline.row_ids_) == 40
+    evidence = pipeline.set_params(strangers="name").forget([1])
+    assert evidence.not_covered == [f"step {name!r}: it was fitted elsewhere and may know the rows"]
+    assert (evidence.claim, evidence.bound, evidence.relative_bound) == ("approximate", np.inf, np.inf)
+    assert evidence.model.claim == "exact", "of the last step alone"
+
+
+def test_a_frozen_part_is_refused_in_shards_and_as_the_last_step():
+    trained = FrozenEstimator(sklearn.linear_model.Ridge().fit(TABLE, TARGET))
+    shards = efface.SisaEnsemble(make_pipeline(frozen(), sklearn.linear_model.Ridge()), n_shards=2).fit(TABLE, TARGET)
+    with pytest.raises(efface.RefusedError, match="estimator__frozenestimator was fitted elsewhere"):
+        shards.forget([1])
+    assert len(shards.row_ids_) == 40
+    with pytest.raises(efface.RefusedError, match="step 'm' was fitted elsewhere"):
+        efface.Pipeline([("s", efface.StandardScaler()), ("m", trained)]).fit(TABLE, TARGET).forget([1])
+
+
+def centred(rows):
+    return rows - np.asarray(rows).mean(axis=0)
+
+
+@pytest.mark.parametrize("last", [efface.Ridge(alpha=0.5), efface.GaussianNB(), efface.LinearSVC()], ids=lambda last: type(last).__name__)
+@pytest.mark.parametrize("function", [centred, lambda rows: np.column_stack([rows, np.argsort(np.asarray(rows)[:, 0])])])
+def test_features_that_depend_on_all_rows_of_a_call_are_compared_with_those_of_the_fit(last, function):
+    y = TARGET if isinstance(last, efface.Ridge) else CLASSES
+    make = lambda: efface.Pipeline([("f", FunctionTransformer(function)), ("m", clone(last))])  # noqa: E731
+    pipeline = make().fit(TABLE, y)
+    evidence = pipeline.forget(GONE)
+    assert evidence.features_changed and (evidence.method, evidence.claim) == ("retrain", "exact")
+    fresh = make().fit(TABLE[LEFT], y[LEFT])
+    weights = "theta_" if isinstance(last, efface.GaussianNB) else "coef_"
+    assert np.array_equal(getattr(pipeline[-1], weights), getattr(fresh[-1], weights))
+
+
+def objects():
+    return [list(row) for row in TABLE]
+
+
+def cells():
+    """A table of one column, with a list in each cell."""
+    table = np.empty((40, 1), dtype=object)
+    table[:, 0] = objects()
+    return table
+
+
+SHARED = {
+    "list of lists": objects,
+    "list of arrays": lambda: [row.copy() for row in TABLE],
+    "cells of a frame": lambda: pd.DataFrame({"x": objects()}),
+    "cells of an array": cells,
+    "array": TABLE.copy,
+    "frame": lambda: pd.DataFrame(TABLE.copy()),
+    "polars frame": lambda: pl.DataFrame(TABLE, schema=list("abcd")),
+}
+
+
+def unpacked(rows):
+    """Rows that may lie in cells, as one table."""
+    rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
+    cells = [row[0] if len(row) == 1 else row for row in rows]
+    return np.array([np.asarray(cell, dtype=np.float64) for cell in cells])
+
+
+def spoil(rows):
+    """Changes rows in place, as a caller may who goes on working with them."""
+    if isinstance(rows, pd.DataFrame) and rows.shape[1] > 1:
+        rows.iloc[:, :] = 99.0
+        return
+    if isinstance(rows, pl.DataFrame):
+        rows[0, 0] = 99.0
+        return
+    for row in rows.to_numpy() if hasattr(rows, "to_numpy") else rows:
+        cell = row[0] if len(row) == 1 else row
+        cell[:] = [99.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    [
+        (kind, made)
+        for kind in ("pipeline", "step", "shards")
+        for made in SHARED
+        # A scaler takes no cells that are lists.
+        if kind != "step" or not made.startswith("cells")
+    ],
+)
+def test_what_the_caller_does_with_rows_later_changes_nothing(kind, made):
+    def fit(rows, y):
+        if kind == "step":
+            return efface.StandardScaler().fit(rows)
+        if kind == "shards":
+            inner = make_pipeline(FunctionTransformer(unpacked), sklearn.linear_model.Ridge())
+            return efface.SisaEnsemble(inner, n_shards=2).fit(rows, y)
+        return efface.Pipeline([("f", FunctionTransformer(unpacked)), ("s", efface.StandardScaler()), ("m", efface.Ridge())]).fit(rows, y)
+
+    y = TARGET.copy()
+    rows, more = SHARED[made](), SHARED[made]()
+    model = fit(rows, y)
+    y[:] = 0.0
+    spoil(rows)
+    arguments = () if kind == "step" else (TARGET[:3].copy(),)
+    first = more[:3] if not hasattr(more, "iloc") else more.iloc[:3]
+    model.partial_fit(first, *arguments, row_ids=["a", "b", "c"])
+    spoil(more)
+    model.forget([*GONE, "a", "b", "c"])
+    if kind == "step":
+        assert np.allclose(model.mean_, TABLE[LEFT].mean(axis=0), atol=1e-12, rtol=0)
+        return
+    intact = SHARED[made]()
+    left = some(intact, LEFT) if not hasattr(intact, "iloc") else intact.iloc[LEFT]
+    if kind == "shards":
+        left_model = efface.SisaEnsemble(model.estimator, n_shards=2).fit(left, TARGET[LEFT], row_ids=LEFT)
+    else:
+        left_model = fit(left, TARGET[LEFT])
+    assert np.allclose(model.predict(left), left_model.predict(left), atol=1e-10, rtol=0)
+
+
+def test_a_step_that_works_in_place_leaves_the_kept_rows_as_they_came():
+    make = lambda: efface.Pipeline([("s", efface.StandardScaler(copy=False)), ("m", efface.Ridge(alpha=0.5))])  # noqa: E731
+    mine = TABLE.copy()
+    pipeline = make().fit(mine, TARGET)
+    step = efface.StandardScaler(copy=False).fit(mine)
+    assert np.array_equal(mine, TABLE)
+    pipeline.forget(GONE)
+    step.forget(GONE)
+    fresh = make().fit(TABLE[LEFT], TARGET[LEFT])
+    assert np.allclose(pipeline[-1].coef_, fresh[-1].coef_, atol=1e-12, rtol=0)
+    assert np.array_equal(step.mean_, TABLE[LEFT].mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        efface.Ridge(),
+        efface.RidgeClassifier(class_weight="balanced"),
+        efface.LogisticRegression(),
+        efface.LogisticRegression(class_weight="balanced"),
+        efface.LinearSVC(),
+        efface.PoissonRegressor(),
+        efface.GaussianNB(),
+        efface.KMeans(2),
+        efface.Sisa(efface.LogisticRegression(), n_shards=2),
+        sklearn.linear_model.LogisticRegression(),
+    ],
+    ids=lambda last: type(last).__name__,
+)
+def test_a_pipeline_that_was_fitted_anew_claims_exact(last):
+    y = np.abs(TARGET) if isinstance(last, (efface.Ridge, efface.PoissonRegressor)) else CLASSES
+    pipeline = efface.Pipeline([("s", efface.StandardScaler()), ("m", clone(last))]).fit(TABLE, y)
+    evidence = pipeline.forget(GONE)
+    assert (evidence.features_changed, evidence.method, evidence.claim) == (True, "retrain", "exact")
+    assert evidence.bound < 1e-5
+    if evidence.model is not None:
+        assert (evidence.model.method, evidence.model.claim, evidence.model.forgotten) == ("retrain", "exact", 3)
+        assert (evidence.model.rows, evidence.model.rows_read) == (37, 37)
+
+
+def test_weights_of_rows_leave_with_them():
+    weights = RANDOM.uniform(0.5, 3.0, size=40)
+    scaler = efface.StandardScaler().fit(TABLE[:30], None, weights[:30])
+    scaler.partial_fit(TABLE[30:], None, weights[30:]).forget(GONE)
+    theirs = sklearn.preprocessing.StandardScaler().fit(TABLE[LEFT], None, weights[LEFT])
+    assert np.array_equal(scaler.mean_, theirs.mean_) and np.array_equal(scaler.scale_, theirs.scale_)
+    plain = efface.StandardScaler().fit(TABLE[:30]).partial_fit(TABLE[30:], sample_weight=weights[30:])
+    assert np.allclose(plain.mean_, np.average(TABLE, axis=0, weights=np.r_[np.ones(30), weights[30:]]))
+    make = lambda: efface.SisaEnsemble(sklearn.linear_model.Ridge(), n_shards=2)  # noqa: E731
+    shards = make().fit(TABLE, TARGET, weights)
+    assert not np.allclose(shards.predict(TABLE), make().fit(TABLE, TARGET).predict(TABLE))
+    shards.forget(GONE)
+    fresh = make().fit(TABLE[LEFT], TARGET[LEFT], weights[LEFT], row_ids=LEFT)
+    assert np.array_equal(shards.predict(TABLE), fresh.predict(TABLE))
+    for make in (efface.MinMaxScaler, lambda: efface.Pipeline([("m", efface.Ridge())])):
+        with pytest.raises(TypeError, match="positional"):
+            make().fit(TABLE, TARGET, weights)
+
+
+def test_the_index_of_a_frame_names_rows_everywhere():
+    frame = pd.DataFrame(TABLE[:5], index=list("abcde"))
+    made = [
+        efface.StandardScaler().fit(frame, row_ids="index"),
+        efface.Pipeline([("m", efface.Ridge())]).fit(frame, TARGET[:5], row_ids="index"),
+        efface.SisaEnsemble(sklearn.linear_model.Ridge(), n_shards=1).fit(frame, TARGET[:5], row_ids="index"),
+    ]
+    for model in made:
+        assert list(model.row_ids_) == list("abcde")
 
 
 def test_ids_that_make_no_sense_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import numpy as np
@@ -30,6 +31,9 @@ MODELS = [
     (efface.MultinomialNB(), MANY),
     (efface.ComplementNB(), MANY),
     (efface.BernoulliNB(), LABELS),
+    (efface.LinearSVC(), LABELS),
+    (efface.LinearSVC(class_weight="balanced"), MANY),
+    (efface.PoissonRegressor(), np.abs(Y)),
     (efface.LogisticRegression(class_weight="balanced"), LABELS),
     (efface.LogisticRegression(class_weight={0: 2.0, 2: 0.5}, forget_tol=1e-6), MANY),
     (efface.RidgeClassifier(class_weight="balanced"), MANY),
@@ -72,6 +76,43 @@ def test_forget_equals_a_fit_without_the_rows(model, y):
     assert np.allclose(scores(fitted, x), scores(fresh, x), atol=1e-6)
     assert (evidence.forgotten, evidence.rows, fitted.n_rows_) == (3, 77, 77)
     assert not np.isin(fitted.row_ids_, gone).any()
+
+
+CLASSES = [each for each in (getattr(efface, name) for name in efface.__all__) if inspect.isclass(each)]
+
+
+def test_no_class_is_left_out_of_these_tests():
+    assert {type(model) for model, _ in MODELS} == {each for each in CLASSES if hasattr(each, "amend") and hasattr(each, "save")} - {
+        efface.ModelFile
+    }
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_names_of_rows_are_given_by_keyword_and_weights_come_third(kind):
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        parameters = inspect.signature(method).parameters
+        # The first argument of forget can be nothing but the rows.
+        if name.startswith("_") or name == "forget":
+            continue
+        for each in {"row_ids", "subject"} & set(parameters):
+            assert parameters[each].kind is inspect.Parameter.KEYWORD_ONLY, f"{kind.__name__}.{name}"
+        if name in ("fit", "fit_transform", "fit_predict", "amend") and "row_ids" in parameters:
+            by_position = [each.name for each in parameters.values() if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+            assert by_position[1:] in (["X", "y", "sample_weight"], ["X", "y"]), f"{kind.__name__}.{name}"
+
+
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=names)
+def test_the_third_argument_is_weights(model, y):
+    x = table(model)
+    weights = np.arange(80) % 3 + 1
+    by_position = sklearn.clone(model).fit(x, y, weights)
+    by_name = sklearn.clone(model).fit(x, y, sample_weight=weights)
+    assert np.array_equal(scores(by_position, x), scores(by_name, x))
+    assert by_position.row_ids_.tolist() == list(range(80)), "weights are no names"
+    by_position.amend(x[:2], of(y, slice(0, 2)), weights[:2], row_ids=[0, 1])
+    assert np.allclose(scores(by_position, x), scores(by_name, x), atol=1e-6)
+    with pytest.raises(TypeError, match="positional"):
+        model.fit(x, y, weights, np.arange(80))
 
 
 @pytest.mark.parametrize(("model", "y"), MODELS, ids=names)
@@ -192,9 +233,9 @@ def test_row_ids_travel_through_a_grid_search():
     seen = []
 
     class Spy(efface.Ridge):
-        def fit(self, X, y, row_ids=None, sample_weight=None):
+        def fit(self, X, y, sample_weight=None, *, row_ids=None):
             seen.append(np.asarray(row_ids))
-            return super().fit(X, y, row_ids, sample_weight)
+            return super().fit(X, y, sample_weight, row_ids=row_ids)
 
     with sklearn.config_context(enable_metadata_routing=True):
         steps = Pipeline([("scale", StandardScaler()), ("model", Spy().set_fit_request(row_ids=True))])

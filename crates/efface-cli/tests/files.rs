@@ -170,6 +170,161 @@ fn semicolons_commas_and_words_for_nothing() {
 }
 
 #[test]
+fn cells_that_keep_a_column_from_being_numbers_are_named() {
+    let folder = Folder::new();
+    let table = |cell: &dyn Fn(usize) -> String| {
+        let mut text = "size,other,y\n".to_owned();
+        for row in 0..60 {
+            text.push_str(&format!("{},{},{}\n", cell(row), (row * row) % 41, row % 5));
+        }
+        text
+    };
+    let told = |cell: &dyn Fn(usize) -> String| {
+        folder.write("t.csv", table(cell));
+        let ended = folder.run("fit t.csv --target y -o m.efface --force --discard-log");
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.err
+    };
+    for word in ["n/a", "NA", "?", "-", "null", "#N/A"] {
+        let err = told(&|row| {
+            if row == 11 {
+                word.into()
+            } else {
+                (row % 9).to_string()
+            }
+        });
+        assert!(
+            err.contains("column `size` holds 59 numbers and 1 other cell, in line 13"),
+            "{err}"
+        );
+        assert!(
+            err.contains(&format!(
+                "add --missing {word}; where values are meant, --categorical size"
+            )),
+            "{err}"
+        );
+    }
+    // Of other content only the place is named.
+    let err = told(&|row| {
+        if row % 15 == 4 {
+            "secret".into()
+        } else {
+            (row % 9).to_string()
+        }
+    });
+    assert!(
+        err.contains("4 other cells, in lines 6, 21, 36, …"),
+        "{err}"
+    );
+    assert!(
+        err.contains("--missing") && !err.contains("secret"),
+        "{err}"
+    );
+    // Levels that look like numbers here and there are levels.
+    for err in [
+        told(&|row| {
+            if row % 2 == 0 {
+                "north".into()
+            } else {
+                (row % 9).to_string()
+            }
+        }),
+        told(&|row| (row % 9).to_string()),
+    ] {
+        assert!(!err.contains("holds"), "{err}");
+    }
+    folder.write(
+        "t.csv",
+        table(&|row| {
+            if row == 11 {
+                "n/a".into()
+            } else {
+                format!("{row}.5")
+            }
+        }),
+    );
+    folder.fails(
+        "fit t.csv --target y --max-levels 20 -o m.efface --force --discard-log",
+        3,
+        &[
+            "line 13",
+            "name words that stand for nothing with --missing",
+        ],
+    );
+}
+
+#[test]
+fn the_same_rows_are_learned_once_under_a_name_and_told_of_without() {
+    let folder = Folder::new();
+    let table = |from: usize| {
+        let mut text = "size,town,y\n".to_owned();
+        for row in from..from + 49 {
+            text.push_str(&format!(
+                "{},{},{}\n",
+                (row * row) % 41,
+                ["Ulm", "Bonn"][row % 2],
+                row % 5
+            ));
+        }
+        text
+    };
+    folder.write("first.csv", table(0));
+    folder.write("second.csv", table(7));
+    folder.done("fit first.csv --target y -o m.efface");
+    let rows = || folder.json("inspect m.efface --json")["rows"].clone();
+    let same =
+        "warning: rows of the same content were learned before: these 49 rows now count twice";
+    let told = folder.run("learn m.efface second.csv --request night");
+    assert!(
+        told.code == 0 && !told.err.contains("same content"),
+        "{told:?}"
+    );
+    let sequence =
+        folder.json("learn m.efface second.csv --request night --json")["receipt"]["sequence"]
+            .clone();
+    assert_eq!((rows(), sequence), (98.into(), 1.into()));
+    let again = folder.run("learn m.efface second.csv --request night");
+    assert!(
+        again.err.contains("note: this request was answered before"),
+        "{again:?}"
+    );
+    folder.fails("learn m.efface first.csv --request night", 5, &["night"]);
+    folder.fails("forget m.efface --ids 1 --request night", 5, &["night"]);
+    assert_eq!(rows(), 98);
+    // Without a name the rows double, whether the fit or a learn brought them, and that is said.
+    for file in ["first.csv", "second.csv"] {
+        let told = folder.run(&format!("learn m.efface {file}"));
+        assert!(told.code == 0 && told.err.contains(same), "{told:?}");
+        assert!(
+            told.err.contains("--request") && told.err.contains("--id"),
+            "{told:?}"
+        );
+    }
+    assert_eq!(rows(), 196);
+    let all: Vec<String> = [0..49, 98..147]
+        .into_iter()
+        .flatten()
+        .map(|row: usize| row.to_string())
+        .collect();
+    folder.done(&format!("forget m.efface --ids {}", all[1..].join(",")));
+    let told = folder.run("learn m.efface first.csv");
+    assert!(
+        told.err
+            .contains("and some that were forgotten since are back"),
+        "{told:?}"
+    );
+    folder.done("verify m.efface");
+    // With ids the second time is an error, unless it is the same request.
+    folder.write("ids.csv", "id,x,y\na,1,2\nb,2,3\nc,4,9\n");
+    folder.write("more.csv", "id,x,y\nd,1,2\n");
+    folder.done("fit ids.csv --target y --id id");
+    folder.done("learn ids.efface more.csv --request r");
+    folder.done("learn ids.efface more.csv --request r");
+    folder.fails("learn ids.efface more.csv", 3, &["d"]);
+    folder.fails("learn ids.efface more.csv --request s", 3, &["d"]);
+}
+
+#[test]
 fn dates_beside_texts_are_features() {
     let folder = Folder::new();
     let rows = "id,when,note,other,y\na,2026-01-02,good,1,1\nb,2026-02-03,bad,2,3\nc,2026-03-04,good,3,9\n";

@@ -87,7 +87,7 @@ fn held_out_rows_are_not_in_the_model_and_stay_the_same() {
 #[test]
 fn scores_are_shown_until_the_rows_change() {
     let folder = folder(200);
-    folder.write("test.csv", table(260).replace("r2", "x2"));
+    folder.write("test.csv", table(260).replace("\nr", "\nx"));
     let told = folder.run("fit t.csv --target y --ignore kind --id id --test test.csv");
     assert!(
         told.err.contains("test file, 260 rows: RMSE"),
@@ -225,6 +225,54 @@ fn a_chosen_penalty_is_named_in_what_a_forget_does_not_cover() {
         "{}",
         told.err
     );
+}
+
+#[test]
+fn a_condition_holds_for_test_rows_too() {
+    let folder = folder(90);
+    folder.write("test.csv", table(90).replace("\nr", "\nx"));
+    for ids in ["--id id", "--ignore id"] {
+        let report = folder.json(&format!(
+            "fit t.csv --target y --ignore person {ids} --where kind=high --test test.csv --json -o m.efface --force --discard-log"
+        ));
+        let trained = report["summary"]["rows"].as_u64().unwrap();
+        assert!(trained < 90, "{trained}");
+        assert_eq!(stored(&report, "test")["rows"], trained, "{ids}");
+    }
+}
+
+#[test]
+fn test_rows_that_the_model_is_fitted_on_are_refused() {
+    let folder = folder(90);
+    // Two of these rows are in the model, under their ids.
+    folder.write(
+        "test.csv",
+        table(90)
+            .replace("\nr", "\nx")
+            .replace("\nx1,", "\nr1,")
+            .replace("\nx7,", "\nr7,"),
+    );
+    let few_rows = "--memory 2K";
+    for memory in ["", few_rows] {
+        folder.fails(
+            &format!(
+                "fit t.csv --target y --ignore kind --id id --test test.csv -o m.efface {memory}"
+            ),
+            2,
+            &["2 of the 90 test rows are rows that the model is fitted on, by their ids"],
+        );
+    }
+    std::fs::create_dir(folder.path("copy")).unwrap();
+    for test in ["t.csv", "./t.csv", "copy/../t.csv"] {
+        folder.fails(
+            &format!(
+                "fit t.csv --target y --ignore kind,id --where kind=high --test {test} -o m.efface"
+            ),
+            2,
+            &["both are read from the same file"],
+        );
+    }
+    assert!(!folder.path("m.efface").exists());
 }
 
 #[test]

@@ -158,7 +158,19 @@ impl Engine {
         rows: impl Into<RowSource>,
         progress: &dyn Progress,
     ) -> Result<ChangeReport> {
-        learn::learn(&self.model, &rows.into(), progress)
+        learn::learn(&self.model, &rows.into(), None, progress)
+    }
+
+    /// Adds rows under the caller's name for the request. It has one effect, however often it
+    /// comes: the same rows under the same name get the first answer again, and other rows are
+    /// refused.
+    pub fn learn_request(
+        &mut self,
+        rows: impl Into<RowSource>,
+        name: &str,
+        progress: &dyn Progress,
+    ) -> Result<ChangeReport> {
+        learn::learn(&self.model, &rows.into(), Some(name), progress)
     }
 
     /// Replaces rows of the model by rows of the same ids: those of a file, or records in memory.

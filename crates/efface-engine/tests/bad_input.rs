@@ -9,7 +9,7 @@ use efface_engine::ErrorKind::{Data, Io, NotFound, Refused, Usage};
 use efface_engine::{
     Engine, Error, FitRequest, ForgetOptions, RowSelection, Silent, fit, named_method,
 };
-use efface_io::Source;
+use efface_io::{RowCondition, Source};
 
 #[track_caller]
 fn fit_fails(
@@ -301,6 +301,21 @@ fn positions_are_explained() {
             &message,
         );
     }
+    // Rows that were held out, or left out by a condition, have positions too.
+    let mut request = request("x,y\n1,1\n2,2\n3,3\n4,4\n5,5\n", "y");
+    request.source = request
+        .source
+        .matching(RowCondition::parse("not x = 2").unwrap());
+    let mut engine = bench.fit("model", &request);
+    fails(
+        engine.forget(
+            &by_method(&ids(&["1"]), &Method::default()),
+            &ForgetOptions::default(),
+        ),
+        NotFound,
+        "row 1 is not in this model: it was fitted without an id column, so ids are positions, and the row at this position \
+         was held out, left out by a condition, or forgotten",
+    );
     let who = RowSelection::Subject {
         column: "x".into(),
         value: "1".into(),

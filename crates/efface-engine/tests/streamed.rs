@@ -41,6 +41,46 @@ fn counted(text: &str) -> FitRequest {
     request
 }
 
+#[test]
+fn rows_that_are_learned_again_are_told_of_however_they_are_kept() {
+    let all = lines(900);
+    let (first, second) = (table(&all[..800]), table(&all[700..]));
+    let bench = Bench::new();
+    for (name, mut request) in [
+        ("dense", dense(&first)),
+        ("sparse", sparse(&first)),
+        ("counted", counted(&first)),
+    ] {
+        request.id = None;
+        request.ignore.push("id".into());
+        for memory in [1 << 30, 12_000] {
+            let request = little_memory(&request, &first, memory);
+            let mut engine = bench.fit(name, &request);
+            let mut learn = |text: &str| engine.learn(csv(text), &Silent).unwrap();
+            assert_eq!(learn(&second).remarks, [], "{name}, {memory}");
+            for again in [&first, &second, &first] {
+                let remarks = learn(again).remarks;
+                let told = remarks.first().map(ToString::to_string).unwrap_or_default();
+                assert!(
+                    told.contains("same content were learned before"),
+                    "{name}, {memory}: {told}"
+                );
+            }
+            // Under a name the rows come once.
+            let one = engine.learn_request(csv(&second), " night ", &Silent);
+            let one = one.unwrap();
+            let two = engine.learn_request(csv(&second), "night", &Silent);
+            let two = two.unwrap();
+            assert_eq!(
+                (one.replayed, two.replayed, one.rows, two.rows),
+                (false, true, 3000, 3000)
+            );
+            assert_eq!((two.learned, &two.receipt), (200, &one.receipt));
+            sound(&engine);
+        }
+    }
+}
+
 /// A folder of Linux may have any bytes for a name.
 #[cfg(target_os = "linux")]
 #[test]
@@ -80,7 +120,7 @@ fn batches_give_the_model_of_all_rows_and_it_forgets_alike() {
             report
                 .remarks
                 .iter()
-                .any(|remark| remark.contains("read in batches")),
+                .any(|remark| remark.to_string().contains("read in batches")),
             "{name}"
         );
         // Without the rows, what the sums can be off by is counted at its worst, and said where it
@@ -207,7 +247,7 @@ fn passes_give_the_model_of_all_rows_and_it_forgets_alike_in_little_memory() {
             report
                 .remarks
                 .iter()
-                .any(|remark| remark.contains("read in batches")),
+                .any(|remark| remark.to_string().contains("read in batches")),
             "{name}"
         );
         // Columns of unlike units leave a support vector machine a loose bound, in memory too.

@@ -148,6 +148,7 @@ impl TableBlock {
             }
         };
         BlockPass {
+            input: self.input,
             columns: self.columns,
             rows,
             over: false,
@@ -157,6 +158,7 @@ impl TableBlock {
 
 /// A pass over the rows of a block. It is over after its first error.
 pub struct BlockPass {
+    input: SourceInput,
     columns: Arc<[String]>,
     rows: RecordReader,
     over: bool,
@@ -177,7 +179,8 @@ impl BlockPass {
         if self.over {
             return Ok(false);
         }
-        let outcome = self.rows.read(&self.columns, record);
+        let dialect = &self.input.dialect;
+        let outcome = self.rows.read(&self.columns, dialect, record);
         self.over = !matches!(outcome, Ok(true));
         outcome
     }

@@ -9,21 +9,27 @@ use crate::text::TextReader;
 /// Separators that are looked for, in the order in which they are preferred.
 const CANDIDATES: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How a CSV or TSV file is written. The other formats say it themselves.
+/// The way a CSV or TSV file is written. The other formats say it themselves, but for words that
+/// stand for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableDialect {
     /// What separates fields; None to find it from the first lines of a CSV file.
     pub separator: Option<u8>,
     /// Whether numbers are written with a comma, as in 3,14.
     pub decimal_comma: bool,
-    /// Cells that hold nothing, beside empty ones: `NA`, `?`.
+    /// Words in the place of a missing value, in files of any format: `NA`, `?`.
     pub missing: Vec<String>,
 }
 
 impl TableDialect {
-    /// Whether a cell of this text holds nothing.
+    /// Returns true if a CSV field of this text holds nothing.
     pub(crate) fn is_missing(&self, text: &str) -> bool {
-        text.is_empty() || self.missing.iter().any(|word| word == text.trim())
+        text.is_empty() || self.names_missing(text)
+    }
+
+    /// Returns true if a text is one of the words that stand for nothing.
+    pub(crate) fn names_missing(&self, text: &str) -> bool {
+        self.missing.iter().any(|word| word == text.trim())
     }
 
     /// A number with a comma, as one with a point; any other text as it is.

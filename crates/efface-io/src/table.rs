@@ -4,6 +4,7 @@ use efface::features::Cell;
 
 use crate::FileFormat;
 use crate::csv::CsvReader;
+use crate::dialect::TableDialect;
 use crate::error::{ReadFault, Result};
 use crate::jsonl::JsonReader;
 #[cfg(feature = "parquet")]
@@ -77,7 +78,8 @@ impl RecordPass {
         if self.over {
             return Ok(false);
         }
-        let outcome = self.rows.read(&self.columns, record);
+        let dialect = &self.input.dialect;
+        let outcome = self.rows.read(&self.columns, dialect, record);
         self.over = !matches!(outcome, Ok(true));
         outcome
     }
@@ -126,13 +128,26 @@ impl RecordPass {
 }
 
 impl RecordReader {
-    pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
-        match self {
-            Self::Csv(reader) => reader.read(columns, record),
-            Self::Json(reader) => reader.read(record),
+    pub(crate) fn read(
+        &mut self,
+        columns: &[String],
+        dialect: &TableDialect,
+        record: &mut TableRecord,
+    ) -> Result<bool> {
+        let is_read = match self {
+            Self::Csv(reader) => return reader.read(columns, record),
+            Self::Json(reader) => reader.read(record)?,
             #[cfg(feature = "parquet")]
-            Self::Parquet(reader) => reader.read(columns, record),
+            Self::Parquet(reader) => reader.read(columns, record)?,
+        };
+        if is_read && !dialect.missing.is_empty() {
+            for cell in &mut record.cells {
+                if matches!(cell, Cell::Text(text) if dialect.names_missing(text)) {
+                    *cell = Cell::Missing;
+                }
+            }
         }
+        Ok(is_read)
     }
 }
 

@@ -201,17 +201,24 @@ impl CreateOptions {
                     .collect::<Result<Vec<Source>>>()?,
             )?,
         };
+        let mut test = self
+            .test
+            .as_ref()
+            .map(open)
+            .transpose()?
+            .map(RowSource::from);
         if let Some(condition) = &self.r#where {
             let condition = RowCondition::parse(condition).map_err(|error| Error::Request {
                 what: error.to_string(),
                 hint: None,
             })?;
-            source = source.matching(condition);
+            source = source.matching(condition.clone());
+            test = test.map(|rows| rows.matching(condition));
         }
         let mut request = FitRequest::new(source);
         request.network = self.network()?;
-        request.scoring = match (&self.test, self.holdout, self.cv) {
-            (Some(path), ..) => Some(ScoringPlan::Test(open(path)?.into())),
+        request.scoring = match (test, self.holdout, self.cv) {
+            (Some(rows), ..) => Some(ScoringPlan::Test(rows)),
             (_, Some(share), _) => Some(ScoringPlan::HoldOut {
                 share,
                 seed: self.seed,

@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arguments::argument;
 use crate::create::CreateOptions;
 use crate::errors;
 use crate::evidence::{Evidence, plain};
@@ -131,19 +132,27 @@ impl ModelFile {
         ))
     }
 
-    /// Adds rows.
+    /// Adds rows; the report, the evidence and what the caller should know of the rows.
+    #[pyo3(signature = (rows, request_id=None))]
     fn learn<'py>(
         &self,
         py: Python<'py>,
         rows: GivenRows<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+        request_id: Option<String>,
+    ) -> PyResult<(Bound<'py, PyAny>, Evidence, Vec<String>)> {
         let source = rows.source(py)?;
-        let report = self.with(py, |engine| engine.learn(&source, &Silent))?;
+        let report = self.with(py, |engine| match &request_id {
+            Some(name) => engine.learn_request(&source, name, &Silent),
+            None => engine.learn(&source, &Silent),
+        })?;
+        let remarks = report.remarks.iter();
+        let warnings = remarks.map(|remark| remark.worded(argument)).collect();
         Ok((
             plain(py, &report)?,
             Evidence {
                 inner: report.evidence,
             },
+            warnings,
         ))
     }
 
@@ -283,8 +292,8 @@ pub(crate) fn fit_file<'py>(
     let warnings = report
         .dropped
         .iter()
-        .chain(&report.remarks)
         .cloned()
+        .chain(report.remarks.iter().map(|remark| remark.worded(argument)))
         .chain(worse)
         .collect();
     Ok((plain(py, &report)?, warnings))

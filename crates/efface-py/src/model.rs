@@ -63,20 +63,27 @@ impl GuardedModel {
             .filter(|id| !out.contains(&id))
             .weighted(weights)?;
         let model = self.recipe.fit(&left)?;
+        self.fitted = Fitted::of(model, left);
+        self.changes += 1;
+        let reason = "weights of classes follow from the rows and are others after this change";
+        Ok(self.fit_evidence(gone.len(), reason))
+    }
+
+    /// Returns the record of the fit that took the place of a forget of so many rows. The model
+    /// must not have changed since that fit.
+    fn fit_evidence(&self, forgotten: usize, reason: &str) -> efface::Evidence {
+        let model = self.fitted.model();
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),
             None => model.evidence(),
         };
         evidence.method = Method::Retrain.name().into();
         evidence.promise = Claim::Exact;
-        evidence.reason =
-            Some("weights of classes follow from the rows and are others after this change".into());
-        evidence.forgotten = gone.len();
-        evidence.rows_read = left.len();
+        evidence.reason = Some(reason.into());
+        evidence.forgotten = forgotten;
+        evidence.rows_read = self.fitted.rows().len();
         evidence.resummed = true;
-        self.fitted = Fitted::of(model, left);
-        self.changes += 1;
-        Ok(evidence)
+        evidence
     }
 
     fn learn(&mut self, new: &Rows) -> efface::Result<efface::Evidence> {
@@ -237,6 +244,15 @@ impl Model {
         inner.forgotten += corrected;
         inner.learned += corrected;
         Ok(Evidence { inner })
+    }
+
+    /// Returns the record of a fit that took the place of a forget of so many rows, because their
+    /// features had changed.
+    fn fit_evidence(&self, py: Python<'_>, forgotten: usize) -> Evidence {
+        let reason = "the features of the rows that stay changed";
+        Evidence {
+            inner: self.read(py, |inner| inner.fit_evidence(forgotten, reason)),
+        }
     }
 
     /// Adds rows under new ids.

@@ -326,7 +326,10 @@ fn correct() -> Hint {
 }
 
 fn read_otherwise() -> Hint {
-    Hint::new("read it as words with {}, force one-hot with {}, or leave it out with {}")
+    Hint::new(
+        "name words that stand for nothing with {}, read it as words with {}, force one-hot with {}, or leave it out with {}",
+    )
+        .name(Setting::Missing)
         .name(Setting::Text)
         .name(Setting::Categorical)
         .name(Setting::Ignore)

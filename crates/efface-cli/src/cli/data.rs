@@ -37,7 +37,7 @@ pub(crate) struct DataArguments {
     #[arg(long, help_heading = "The file")]
     pub(crate) decimal_comma: bool,
 
-    /// Cells that hold nothing, beside empty ones, such as NA,?
+    /// Words in the place of a missing value, beside empty cells, such as NA,?
     #[arg(
         long,
         value_name = "WORDS",

@@ -167,7 +167,9 @@ Examples:
 }
 
 pub(super) const LEARN: &str = "\
-The file needs the columns that the model was fitted on, and ids that are new.";
+The file needs the columns that the model was fitted on, and ids that are new. Without ids, the same
+file learned twice doubles its rows: under a --request name it has one effect however often it is
+given, and without one a warning tells of it.";
 
 pub(super) const AMEND: &str = "\
 The file needs the columns that the model was fitted on, and ids that the model holds.";

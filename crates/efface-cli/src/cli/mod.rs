@@ -424,6 +424,10 @@ pub(crate) struct LearnArguments {
     #[command(flatten)]
     pub(crate) data: DataArguments,
 
+    /// Your name for the request: it has one effect, however often it comes
+    #[arg(long, value_name = "ID", help_heading = "Receipt")]
+    pub(crate) request: Option<String>,
+
     /// Folder of the pretrained encoder [default: where it was at the fit]
     #[arg(long, value_name = "DIR")]
     pub(crate) encoder: Option<PathBuf>,

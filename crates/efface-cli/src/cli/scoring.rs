@@ -10,7 +10,8 @@ use super::DataArguments;
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct ScoringArguments {
-    /// Judge the model by the rows of FILE, which has the same columns
+    /// Judge the model by the rows of FILE, which has the same columns; --where holds for it too,
+    /// and rows that the model is fitted on are refused
     #[arg(long, value_name = "FILE", help_heading = "How good is it")]
     pub(crate) test: Option<PathBuf>,
 

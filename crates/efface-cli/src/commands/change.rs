@@ -6,8 +6,12 @@ use efface_engine::ChangeReport;
 use super::open;
 use crate::cli::{AmendArguments, LearnArguments};
 use crate::failure::{Failure, Result};
+use crate::flags::flag;
 use crate::report::{count, distance, seconds};
 use crate::terminal::Terminal;
+
+/// The note on an answer that was given before.
+pub(super) const ANSWERED_BEFORE: &str = "this request was answered before; this is that answer";
 
 pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
@@ -15,7 +19,10 @@ pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
     args.encoder
         .iter()
         .for_each(|folder| engine.set_encoder(folder));
-    let report = engine.learn(source, &terminal.bars())?;
+    let report = match &args.request {
+        Some(name) => engine.learn_request(source, name, &terminal.bars())?,
+        None => engine.learn(source, &terminal.bars())?,
+    };
     tell("learned", &report, terminal)
 }
 
@@ -30,9 +37,15 @@ pub(crate) fn amend(args: &AmendArguments, terminal: &Terminal) -> Result {
 }
 
 fn tell(verb: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
+    for remark in &report.remarks {
+        terminal.warn(&remark.worded(flag));
+    }
     if terminal.json() {
         terminal.object(report)?;
         return within_tolerance(report);
+    }
+    if report.replayed {
+        terminal.note(ANSWERED_BEFORE);
     }
     terminal.message(&format!(
         "{verb} {}: {}",

@@ -7,7 +7,7 @@ use efface::Method;
 use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection, named_method};
 use efface_receipt::RequestOutcome;
 
-use super::change::{ending, within_tolerance};
+use super::change::{ANSWERED_BEFORE, ending, within_tolerance};
 use super::{folder, requests};
 use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
         return within_tolerance(&report);
     }
     if report.replayed {
-        terminal.note("this request was answered before; this is that answer");
+        terminal.note(ANSWERED_BEFORE);
     }
     if let Err(failure) = ended(&report) {
         tell_receipt(&report, terminal);

@@ -41,11 +41,15 @@ fn open(data: &DataArguments) -> Result<RowSource> {
         .iter()
         .map(|file| open_file(file, data))
         .collect();
-    let rows = RowSource::several(files?)?;
-    Ok(match &data.condition {
+    Ok(matching(RowSource::several(files?)?, data))
+}
+
+/// Leaves out rows that are not meant.
+fn matching(rows: RowSource, data: &DataArguments) -> RowSource {
+    match &data.condition {
         Some(condition) => rows.matching(condition.clone()),
         None => rows,
-    })
+    }
 }
 
 /// Opens one file as the options say that it is written.

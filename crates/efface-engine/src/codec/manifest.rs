@@ -39,6 +39,9 @@ pub(crate) struct Manifest {
     pub(crate) next_row: u64,
     /// The next position, for rows without an id of their own.
     pub(crate) next_position: u64,
+    /// The rows of the fit and of the latest learns, where rows have no id of their own.
+    #[serde(default)]
+    pub(crate) batches: Vec<RowRun>,
     /// Rows that were ever forgotten.
     pub(crate) forgotten: u64,
     pub(crate) blueprint: Blueprint,
@@ -55,6 +58,18 @@ pub(crate) struct Manifest {
     /// How the penalty was chosen, where it was chosen from the rows.
     pub(crate) penalty: Option<PenaltyChoice>,
 }
+
+/// Rows that came together, under successive numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RowRun {
+    /// The number of the first of them.
+    pub(crate) first: u64,
+    /// Rows that came, also those that have left since.
+    pub(crate) count: u64,
+}
+
+/// The most batches of rows that are remembered. The manifest is written at every change.
+const MOST_BATCHES: usize = 64;
 
 /// How good a model is on rows that it did not see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,6 +177,7 @@ impl Manifest {
             husks: 0,
             next_row: 0,
             next_position: 0,
+            batches: Vec::new(),
             forgotten: 0,
             blueprint,
             model,
@@ -210,6 +226,19 @@ impl Manifest {
             roots: self.listed,
         };
         RowDirectory::new(connection, self.salt(), head)
+    }
+
+    /// Takes note of rows that came together. Rows with ids of their own need no note: the same row
+    /// cannot come twice.
+    pub(crate) fn note_batch(&mut self, first: u64, count: u64) {
+        if self.blueprint.id.is_some() {
+            return;
+        }
+        if self.batches.len() == MOST_BATCHES {
+            // The rows of the fit stay, because their file is the one that is most often at hand.
+            self.batches.remove(1);
+        }
+        self.batches.push(RowRun { first, count });
     }
 
     /// Takes the list of rows over as a change left it.

@@ -134,7 +134,7 @@ pub enum Error {
         by: SuppressionKind,
     },
     /// The model does not hold the row.
-    #[error("row {id} is not in this model{}", by_position(*positions))]
+    #[error("row {id} is not in this model{}", by_position(id, *positions))]
     UnknownRow {
         /// The id.
         id: String,
@@ -562,8 +562,19 @@ impl From<FeatureError> for Error {
     }
 }
 
-fn by_position(given: Option<u64>) -> String {
+/// Returns true if an id is a position below this one, as positions are written.
+fn is_position_below(id: &str, end: u64) -> bool {
+    id.parse()
+        .is_ok_and(|position: u64| position < end && position.to_string() == id)
+}
+
+fn by_position(id: &str, given: Option<u64>) -> String {
     match given {
+        Some(given) if is_position_below(id, given) => {
+            ": it was fitted without an id column, so ids are positions, and the row at this position was held out, \
+             left out by a condition, or forgotten"
+                .into()
+        }
         Some(given) => format!(
             ": it was fitted without an id column, so ids are positions 0…{}",
             given.saturating_sub(1)

@@ -129,6 +129,7 @@ pub fn fit(
         manifest.enter(listed);
         manifest.next_row = manifest.rows;
         manifest.next_position = span.max(rows.names.span);
+        manifest.note_batch(0, manifest.rows);
         replaced.carry(connection, &mut manifest)?;
         let lasting = backbone
             .as_ref()

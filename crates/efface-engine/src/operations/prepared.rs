@@ -5,6 +5,7 @@ use efface::scores::PenaltyChoice;
 use efface::{Dense, Model, Recipe, Rows};
 
 use super::ingest::RowNames;
+use super::report::Remark;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::kept_sums;
 use crate::codec::network_info::NetworkInfo;
@@ -25,7 +26,7 @@ pub(crate) struct PreparedModel {
     /// How the penalty was chosen, where it was chosen from the rows.
     pub(crate) penalty: Option<PenaltyChoice>,
     /// What the user should know of the columns.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) remarks: Vec<Remark>,
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
 }
@@ -47,7 +48,7 @@ impl PreparedModel {
         encoder: Option<Encoder>,
         recipe: Recipe,
         model: Model,
-        remarks: Vec<String>,
+        remarks: Vec<Remark>,
     ) -> Result<Self> {
         let none = Dense::<f64>::new(Vec::new(), blueprint.stored_width)?;
         Ok(Self {

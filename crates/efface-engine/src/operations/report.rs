@@ -1,10 +1,12 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay
 //! as they are.
 
+use std::fmt;
+
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{Certificate, Evidence, Form, NotCovered, Precomputed, Recipe};
+use efface::{Certificate, Evidence, Form, Hint, NotCovered, Precomputed, Recipe, Setting};
 use efface_receipt::RequestOutcome;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::codec::manifest::MeasuredScores;
 use crate::codec::network_info::NetworkInfo;
@@ -57,6 +59,9 @@ pub struct ChangeReport {
     /// For a request about a person: the nonce that proves whom the receipt's `subject` stands for.
     /// It is told once and kept nowhere.
     pub subject_opening: Option<String>,
+    /// Remarks on the rows that were learned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
     /// The record of the method.
     pub evidence: Evidence,
 }
@@ -68,6 +73,58 @@ pub struct ReceiptPlace {
     pub id: String,
     /// Its place in the log, from 0.
     pub sequence: u64,
+}
+
+/// A remark on rows or columns, which stops nothing. As JSON it is its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    problem: String,
+    hint: Option<Hint>,
+}
+
+impl Remark {
+    /// A remark that says what to do.
+    pub(crate) fn with_hint(problem: String, hint: Hint) -> Self {
+        Self {
+            problem,
+            hint: Some(hint),
+        }
+    }
+
+    /// Returns the text, with settings in the words of the caller (see [`Hint::worded`]).
+    #[must_use]
+    pub fn worded(&self, word: impl Fn(Setting, Option<&str>) -> String) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {}", self.problem, hint.worded(word)),
+            None => self.problem.clone(),
+        }
+    }
+}
+
+impl From<String> for Remark {
+    fn from(problem: String) -> Self {
+        Self {
+            problem,
+            hint: None,
+        }
+    }
+}
+
+/// The text with the libraries' own names.
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Serialize for Remark {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// What a fit did.
@@ -86,8 +143,8 @@ pub struct FitReport {
     pub cut: u64,
     /// What is kept so that a forget need not go through the rows; empty where nothing is.
     pub precomputed: Vec<Precomputed>,
-    /// Columns that are probably no features, a sentence each.
-    pub remarks: Vec<String>,
+    /// Remarks on the columns.
+    pub remarks: Vec<Remark>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.
     pub carried: u64,
     /// Why its list of them, or a part of it, was not carried over; None where there was none, or

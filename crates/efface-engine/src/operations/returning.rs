@@ -1,12 +1,15 @@
 //! Rows that come in a new file and must not: those that were forgotten, and those of people who
 //! asked to be.
 
+use efface::{Hint, RowRef, Setting};
+
 use super::change::{ArrivingRows, OpenedChange};
 use super::ingest::{RowBatch, RowNames};
+use super::report::Remark;
 use crate::clock;
 use crate::codec::feature_rows::substance;
 use crate::error::{Error, Result, SuppressionKind};
-use crate::file::OutgoingRow;
+use crate::file::{FileFault, OutgoingRow};
 use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionScope};
 
 /// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was,
@@ -78,18 +81,80 @@ pub(super) fn check_content(
     let shape = change.manifest.blueprint.shape();
     let mut asked = Vec::with_capacity(new.names.ids.len());
     for (slot, row) in new.rows.iter().enumerate() {
-        let row = OutgoingRow {
-            id: "",
-            subject: None,
-            weight: row.weight,
-            targets: row.targets,
-            words: new.words.get(slot).map_or(&[][..], Vec::as_slice),
-            features: row.features,
-        };
+        let words = new.words.get(slot).map_or(&[][..], Vec::as_slice);
+        let row = content_row(row.weight, row.targets, words, row.features);
         let substance = substance(change.encoder.as_ref(), shape, &row);
         asked.push((slot, SuppressedName::content(names, &substance)));
     }
     ask(change, &asked, &new.names.ids, lines)
+}
+
+/// The most rows of a batch that are compared with an earlier one.
+const MOST_COMPARED: usize = 64;
+
+/// Returns a remark if the rows have the same content, in the same order, as those of the fit or of
+/// an earlier learn. Up to 64 rows at even distances are compared.
+pub(super) fn repeated_rows(change: &OpenedChange<'_>, new: &ArrivingRows) -> Result<Vec<Remark>> {
+    let count = new.names.ids.len();
+    let encoder = change.encoder.as_ref();
+    let shape = change.manifest.blueprint.shape();
+    let step = count.div_ceil(MOST_COMPARED).max(1);
+    let stored = change.rows();
+    let fault = |fault: FileFault| fault.at(change.store().path());
+    for batch in change.manifest.batches.iter().rev() {
+        if batch.count != count as u64 {
+            continue;
+        }
+        let mut is_same = true;
+        let mut still_here = 0;
+        let mut compared = 0;
+        for (slot, row) in new.rows.iter().enumerate().step_by(step) {
+            compared += 1;
+            let Some(old) = stored.read(batch.first + slot as u64).map_err(fault)? else {
+                continue;
+            };
+            still_here += 1;
+            let words = new.words.get(slot).map_or(&[][..], Vec::as_slice);
+            let row = content_row(row.weight, row.targets, words, row.features);
+            let old = content_row(old.weight, &old.targets, &old.words, old.features.as_ref());
+            is_same = substance(encoder, shape, &row) == substance(encoder, shape, &old);
+            if !is_same {
+                break;
+            }
+        }
+        if is_same && still_here > 0 {
+            let left = if still_here < compared {
+                ", and some that were forgotten since are back"
+            } else {
+                ""
+            };
+            let what = format!(
+                "rows of the same content were learned before: these {count} rows now count twice{left}"
+            );
+            let hint = Hint::new("a name for the request ({}), or a model with a column of ids ({}), keeps rows from being learned twice")
+                .name(Setting::Request)
+                .name(Setting::Id);
+            return Ok(vec![Remark::with_hint(what, hint)]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// A row without its id and its subject.
+fn content_row<'a>(
+    weight: f64,
+    targets: &'a [f64],
+    words: &'a [u32],
+    features: RowRef<'a>,
+) -> OutgoingRow<'a> {
+    OutgoingRow {
+        id: "",
+        subject: None,
+        weight,
+        targets,
+        words,
+        features,
+    }
 }
 
 fn ask(

@@ -298,6 +298,36 @@ impl RowSource {
         self.chosen(RowChoice::Where(condition))
     }
 
+    /// Returns true if these rows are read from a file of the other source, under the same
+    /// conditions.
+    pub(crate) fn reads_rows_of(&self, other: &Self) -> bool {
+        let (files, conditions) = self.origin();
+        let (other_files, other_conditions) = other.origin();
+        let resolved = |file: &&Source| file.path().canonicalize().ok();
+        let theirs: Vec<PathBuf> = other_files.iter().filter_map(resolved).collect();
+        conditions == other_conditions
+            && files
+                .iter()
+                .filter_map(resolved)
+                .any(|file| theirs.contains(&file))
+    }
+
+    /// The files that rows are read from, and the conditions that keep some of them.
+    fn origin(&self) -> (Vec<&Source>, Vec<&RowCondition>) {
+        match self {
+            Self::File(source) => (vec![source], Vec::new()),
+            Self::Several(several) => (several.files.iter().collect(), Vec::new()),
+            Self::Records(_) | Self::Sparse(_) => (Vec::new(), Vec::new()),
+            Self::Chosen(chosen) => {
+                let (files, mut conditions) = chosen.source.origin();
+                if let RowChoice::Where(condition) = &chosen.choice {
+                    conditions.push(condition);
+                }
+                (files, conditions)
+            }
+        }
+    }
+
     /// That there are no rows, and why.
     pub(crate) fn no_rows(&self) -> Error {
         let file = self.name();

@@ -1,8 +1,10 @@
 //! How good a model is that was just fitted, on rows that it did not see.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use efface::scores::{QualityScores, ScoreTally};
+use efface_io::TableRecord;
 
 use super::ingest::RowNames;
 use super::naming::output_names;
@@ -12,6 +14,7 @@ use super::request::{FitRequest, ScoringPlan};
 use super::row_choice::{DrawnRows, RowChoice};
 use super::row_source::RowSource;
 use super::scorer::Scorer;
+use crate::codec::blueprint::text;
 use crate::codec::feature_rows::features;
 use crate::codec::manifest::{MeasuredScores, UnseenRows};
 use crate::error::{Error, Result};
@@ -33,7 +36,7 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
         ));
     }
     match plan {
-        ScoringPlan::Test(_) => {}
+        ScoringPlan::Test(rows) => check_test_rows(request, rows)?,
         ScoringPlan::HoldOut { share, .. } if !(*share > 0.0 && *share < 1.0) => {
             let value = share.to_string();
             return Err(efface::Error::Parameter {
@@ -65,6 +68,60 @@ pub(crate) fn training_request(request: &FitRequest) -> Result<FitRequest> {
         ScoringPlan::CrossValidation { .. } => {}
     }
     Ok(training)
+}
+
+/// Refuses test rows that the model is fitted on, because their figures would flatter it. Rows are
+/// the same if they have the same id, or, without ids, if they are read from the same file under
+/// the same condition.
+fn check_test_rows(request: &FitRequest, test: &RowSource) -> Result<()> {
+    let shared = match &request.id {
+        Some(id) => {
+            let mut tested = HashSet::new();
+            each_id(test, id, &mut |id| {
+                tested.insert(id);
+            })?;
+            let mut shared = 0;
+            if !tested.is_empty() {
+                each_id(&request.source, id, &mut |id| {
+                    shared += usize::from(tested.contains(&id));
+                })?;
+            }
+            (shared > 0).then(|| {
+                format!(
+                    "{shared} of the {} test rows are rows that the model is fitted on, by their ids",
+                    tested.len()
+                )
+            })
+        }
+        None if test.reads_rows_of(&request.source) => Some(
+            "the test rows are rows that the model is fitted on: both are read from the same file"
+                .into(),
+        ),
+        None => None,
+    };
+    match shared {
+        Some(what) => Err(Error::request(
+            what,
+            "test on rows that the model does not see, or hold a share of the rows out",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Shows the id of every row that has one.
+fn each_id(rows: &RowSource, column: &str, see: &mut dyn FnMut(String)) -> Result<()> {
+    let mut table = rows.table()?;
+    let Some(at) = table.columns().iter().position(|name| name == column) else {
+        return Ok(());
+    };
+    let mut record = TableRecord::default();
+    while table
+        .read(&mut record)
+        .map_err(|error| rows.located(error))?
+    {
+        text(&record.cells[at]).into_iter().for_each(&mut *see);
+    }
+    Ok(())
 }
 
 /// The rows whose places lie in a range.

@@ -285,11 +285,12 @@ pub(super) fn finish(
             )?
         }
     };
-    remarks.push(format!(
+    let batches = format!(
         "the rows were read in batches, because all {} of them would not fit into the memory that is allowed; no \
          leave-one-out score was made",
         draft.head.rows
-    ));
+    );
+    remarks.push(batches.into());
     let prepared = PreparedModel::without_rows(blueprint, encoder, recipe, model, remarks)?;
     Ok((prepared, draft))
 }

@@ -14,7 +14,7 @@ use super::{
     named_places::CountedName,
     number_sums::{NumberSums, needs_no_values},
     options::ColumnPlan,
-    schema::{FeatureKind, MISSING, check_number, number, text},
+    schema::{FeatureKind, MISSING, check_number, level_number, number, text},
 };
 
 /// Builds an [`Encoder`] from the rows of a table, one at a time.
@@ -57,7 +57,32 @@ struct ColumnInference {
     levels: Option<HashMap<Box<str>, u64>>,
     sums: NumberSums,
     first_missing: Option<u64>,
-    first_text: Option<u64>,
+    /// The first lines whose cells are neither missing nor numbers.
+    text_lines: Vec<u64>,
+}
+
+/// The most lines of cells without a number that are remembered of a column.
+const MOST_LINES: usize = 3;
+
+/// Words that commonly stand for a missing value, in lower case.
+const MISSING_WORDS: [&str; 14] = [
+    "-", "--", "?", ".", "#n/a", "#null!", "missing", "n.a.", "n/a", "na", "nil", "none", "null",
+    "unknown",
+];
+
+/// A column of numbers but for a few cells, which make every value of it a feature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MixedColumn {
+    /// The column.
+    pub name: String,
+    /// Rows with a number.
+    pub numbers: u64,
+    /// Rows with neither a number nor a missing value.
+    pub others: u64,
+    /// The lines of the first of these rows, at most three.
+    pub lines: Vec<u64>,
+    /// The words in these rows, if all of them commonly stand for a missing value.
+    pub missing_words: Vec<String>,
 }
 
 impl EncoderBuilder {
@@ -97,7 +122,7 @@ impl EncoderBuilder {
                 levels: Some(HashMap::new()),
                 sums: NumberSums::default(),
                 first_missing: None,
-                first_text: None,
+                text_lines: Vec::new(),
             }),
         };
         let columns = columns
@@ -201,7 +226,7 @@ impl EncoderBuilder {
                     levels: inferring.levels.as_ref().map(|_| HashMap::new()),
                     sums: NumberSums::default(),
                     first_missing: None,
-                    first_text: None,
+                    text_lines: Vec::new(),
                 }),
             })
         };
@@ -254,7 +279,7 @@ impl EncoderBuilder {
             match watch {
                 ColumnWatch::Ignored => {}
                 ColumnWatch::Numeric(sums) => sums.learn_present(rows),
-                ColumnWatch::Inferring(inferring) if inferring.first_text.is_none() => {
+                ColumnWatch::Inferring(inferring) if inferring.text_lines.is_empty() => {
                     inferring.sums.learn_present(rows);
                 }
                 _ => return false,
@@ -262,6 +287,16 @@ impl EncoderBuilder {
         }
         self.rows += rows;
         true
+    }
+
+    /// Returns the columns that hold numbers but for cells that are few, or that all hold words
+    /// which commonly stand for a missing value. They become a feature for each value.
+    pub fn mixed_columns(&self) -> Vec<MixedColumn> {
+        let mixed = |(name, watch): &(String, ColumnWatch)| match watch {
+            ColumnWatch::Inferring(inferring) => inferring.mixed(name),
+            _ => None,
+        };
+        self.columns.iter().filter_map(mixed).collect()
     }
 
     /// Decides what each column is.
@@ -361,7 +396,9 @@ impl ColumnInference {
             Cell::Missing => {
                 self.first_missing.get_or_insert(line);
             }
-            _ if self.first_text.is_none() && number.is_none() => self.first_text = Some(line),
+            _ if self.text_lines.len() < MOST_LINES && number.is_none() => {
+                self.text_lines.push(line);
+            }
             _ => {}
         }
         if let Some(levels) = &mut self.levels
@@ -374,7 +411,7 @@ impl ColumnInference {
 
     /// A column of text must have levels few enough to be kept.
     fn check(&self, column: &str, limit: usize) -> Result<(), FeatureError> {
-        match (&self.levels, self.first_text) {
+        match (&self.levels, self.text_lines.first().copied()) {
             (None, Some(line)) => Err(FeatureError::TooManyLevels {
                 column: column.into(),
                 line,
@@ -388,7 +425,8 @@ impl ColumnInference {
     fn merge(&mut self, later: Self, column: &str, limit: usize) -> Result<(), FeatureError> {
         self.sums.merge(&later.sums);
         self.first_missing = self.first_missing.or(later.first_missing);
-        self.first_text = self.first_text.or(later.first_text);
+        self.text_lines.extend(later.text_lines);
+        self.text_lines.truncate(MOST_LINES);
         self.levels = match (self.levels.take(), later.levels) {
             (Some(mut levels), Some(more)) => {
                 add_levels(&mut levels, more, limit).then_some(levels)
@@ -398,19 +436,47 @@ impl ColumnInference {
         self.check(column, limit)
     }
 
+    /// The column, where it holds numbers but for a few cells.
+    fn mixed(&self, name: &str) -> Option<MixedColumn> {
+        let (mut numbers, mut others) = (0, 0);
+        let mut words = Vec::new();
+        for (level, rows) in self.levels.iter().flatten() {
+            if level_number(level).is_some() {
+                numbers += rows;
+            } else if &**level != MISSING {
+                others += rows;
+                words.push(level.trim().to_owned());
+            }
+        }
+        let is_missing = |word: &String| MISSING_WORDS.contains(&word.to_lowercase().as_str());
+        let all_missing = words.iter().all(is_missing);
+        if others == 0 || numbers == 0 || !(all_missing || others * 10 <= numbers) {
+            return None;
+        }
+        words.sort_unstable();
+        words.dedup();
+        Some(MixedColumn {
+            name: name.to_owned(),
+            numbers,
+            others,
+            lines: self.text_lines.clone(),
+            missing_words: if all_missing { words } else { Vec::new() },
+        })
+    }
+
     /// The levels of a column that is one-hot; None for a numeric one.
     fn levels(
         &self,
         column: &str,
         gaps: bool,
     ) -> Result<Option<HashMap<Box<str>, u64>>, FeatureError> {
-        match (self.first_text, self.first_missing) {
-            (None, Some(line)) if !gaps => Err(FeatureError::MissingNumber {
+        match self.first_missing {
+            _ if !self.text_lines.is_empty() => Ok(Some(self.levels.clone().unwrap_or_default())),
+            Some(line) if !gaps => Err(FeatureError::MissingNumber {
                 line,
                 column: column.into(),
             }),
-            (None, _) => Ok(None),
-            (Some(_), _) => Ok(Some(self.levels.clone().unwrap_or_default())),
+            _ => Ok(None),
         }
     }
 }

@@ -50,7 +50,7 @@ pub use analyzer::{LONGEST_RUN, StopWords, TextAnalyzer, TextUnit};
 pub use augment::{AlteredText, TextAlteration, TextAugmenter};
 pub use binding::ColumnBinding;
 pub use bound_row::UnknownName;
-pub use builder::EncoderBuilder;
+pub use builder::{EncoderBuilder, MixedColumn};
 pub use cell::Cell;
 pub use components::MOST_PRODUCTS;
 pub use encoder::Encoder;

@@ -11,14 +11,16 @@ use efface::features::WordSource;
 use efface::{Family, Form};
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{
-    EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, ScoringPlan,
+    EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, RowSource,
+    ScoringPlan,
 };
 use efface_io::Compression;
 
 use super::change::missed;
-use super::{evaluate, open, open_file};
+use super::{evaluate, matching, open, open_file};
 use crate::cli::{FitArguments, ModelName, OverwriteArguments, PenaltyValue, ScoringArguments};
 use crate::failure::{Failure, Result};
+use crate::flags::flag;
 use crate::list;
 use crate::report::{bytes, count, number, seconds};
 use crate::terminal::Terminal;
@@ -55,7 +57,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         terminal.warn(dropped);
     }
     for remark in &report.remarks {
-        terminal.warn(remark);
+        terminal.warn(&remark.worded(flag));
     }
     device.tell(terminal);
     // A fit that missed its tolerance is done, and ends with a code that says so.
@@ -297,7 +299,8 @@ fn scoring(args: &FitArguments) -> Result<Option<ScoringPlan>> {
     let seed = args.settings.seed.unwrap_or(0);
     let ScoringArguments { test, holdout, cv } = &args.scoring;
     if let Some(file) = test {
-        return Ok(Some(ScoringPlan::Test(open_file(file, &args.data)?.into())));
+        let rows = RowSource::from(open_file(file, &args.data)?);
+        return Ok(Some(ScoringPlan::Test(matching(rows, &args.data))));
     }
     let held_out = holdout.map(|share| ScoringPlan::HoldOut { share, seed });
     Ok(held_out.or(cv.map(|folds| ScoringPlan::CrossValidation { folds, seed })))

@@ -82,6 +82,8 @@ impl<'a> OpenedChange<'a> {
         manifest.blueprint = blueprint;
         manifest.generation += 1;
         manifest.next_position = rows.names.span;
+        manifest.batches.clear();
+        manifest.note_batch(manifest.next_row, rows.names.ids.len() as u64);
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());
         manifest.model = model::head(recipe, model::state_head(&model, &state), &evidence);

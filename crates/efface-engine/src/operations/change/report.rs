@@ -34,6 +34,7 @@ pub(crate) fn change_report(
         replayed: false,
         receipt: None,
         subject_opening: None,
+        remarks: Vec::new(),
         evidence,
     }
 }

@@ -14,9 +14,9 @@ use crate::operations::report::{ChangeReport, ReceiptPlace};
 
 /// What is kept of an answer.
 #[derive(Serialize, Deserialize)]
-pub(super) struct KeptAnswer {
+pub(crate) struct KeptAnswer {
     /// The id of the receipt.
-    pub(super) id: String,
+    id: String,
     pub(super) outcome: RequestOutcome,
     pub(super) reason: Option<String>,
     pub(super) missing: usize,
@@ -48,6 +48,32 @@ impl KeptAnswer {
             evidence,
             opening: plan.subject.as_ref().map(|subject| subject.opening),
         }
+    }
+
+    /// The answer to a request that added rows.
+    pub(crate) fn learned(dropped: usize, evidence: Evidence) -> Self {
+        Self {
+            id: String::new(),
+            outcome: RequestOutcome::Done,
+            reason: None,
+            missing: 0,
+            withdrawn: 0,
+            moved: None,
+            dropped,
+            scrubbed: true,
+            evidence,
+            opening: None,
+        }
+    }
+
+    /// Returns the answer as it is kept beside a hash of what was asked.
+    pub(crate) fn under(&mut self, body: Hash, signed: &SignedReceipt) -> Result<AnsweredRequest> {
+        self.id = signed.receipt.id.clone();
+        Ok(AnsweredRequest {
+            body,
+            sequence: signed.receipt.sequence,
+            result: pack::write(&*self)?,
+        })
     }
 
     fn into_report(self, seconds: f64, dry_run: bool) -> ChangeReport {
@@ -90,20 +116,14 @@ pub(super) fn record(
 ) -> Result<()> {
     let mut answers = Vec::new();
     for ((plan, answer), signed) in plans.iter().zip(kept).zip(change.receipts()) {
-        answer.id = signed.receipt.id.clone();
         let Some(name) = plan.name else { continue };
-        let answered = AnsweredRequest {
-            body: name.body,
-            sequence: signed.receipt.sequence,
-            result: pack::write(&*answer)?,
-        };
-        answers.push((name.commitment, answered));
+        answers.push((name.commitment, answer.under(name.body, signed)?));
     }
     change.record_answers(&answers, answered)
 }
 
 /// The first answer again.
-pub(super) fn replay(change: &OpenedChange<'_>, known: &AnsweredRequest) -> Result<ChangeReport> {
+pub(crate) fn replay(change: &OpenedChange<'_>, known: &AnsweredRequest) -> Result<ChangeReport> {
     let kept: KeptAnswer =
         pack::read(&known.result).map_err(|fault| fault.at(change.store().path()))?;
     let receipt = Some(ReceiptPlace {

@@ -11,7 +11,7 @@ use crate::operations::request::{ForgetRequest, RowSelection};
 const LONGEST: usize = 256;
 
 /// A name that can be kept apart from others: not empty, not long, printable.
-pub(super) fn check_name(id: &str) -> Result<&str> {
+pub(crate) fn check_name(id: &str) -> Result<&str> {
     let name = id.trim();
     if name.is_empty() || name.len() > LONGEST || name.chars().any(char::is_control) {
         return Err(Error::request(

@@ -13,7 +13,6 @@ use std::cell::Cell;
 use efface::{Model, Outcome, RowId};
 use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome};
 
-use self::answer::KeptAnswer;
 use self::plan::ForgetPlan;
 use self::sort::SortedRequests;
 use super::change::{OpenedChange, RowChange, check_asked, idle_evidence};
@@ -26,8 +25,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::{ReceiptDraft, TrustedTree, copies};
 use crate::progress::{Progress, Silent};
 
+pub(crate) use self::answer::{KeptAnswer, replay};
+pub(crate) use self::identity::check_name;
 pub(crate) use self::method::{check_class_weights, without};
-pub(crate) use self::plan::selected_rows;
+pub(crate) use self::plan::{RequestName, selected_rows};
 
 /// Answers requests in their order. Neighbours that ask for the same method are applied as one
 /// change.

@@ -12,11 +12,11 @@ use crate::operations::request::{ForgetRequest, RowSelection};
 
 /// The name of a request, as the file keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RequestName {
+pub(crate) struct RequestName {
     /// A commitment to the name that the caller gave.
-    pub(super) commitment: Hash,
+    pub(crate) commitment: Hash,
     /// A commitment to what was asked.
-    pub(super) body: Hash,
+    pub(crate) body: Hash,
 }
 
 /// The subject of a request.

@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 use efface::features::Cell;
 
 use crate::codec::blueprint::has_decimal_comma;
+use crate::operations::report::Remark;
 
 /// Fewer rows say nothing about a column.
 const FEWEST_ROWS: u64 = 20;
@@ -108,14 +109,14 @@ impl ColumnWatch {
     }
 
     /// What is to be said, a sentence a column.
-    pub(crate) fn finish(self) -> Vec<String> {
+    pub(crate) fn finish(self) -> Vec<Remark> {
         let rows = self.rows;
         if rows < FEWEST_ROWS {
             return Vec::new();
         }
         self.columns
             .into_iter()
-            .filter_map(|column| column.remark(rows))
+            .filter_map(|column| column.remark(rows).map(Remark::from))
             .collect()
     }
 }
@@ -207,7 +208,7 @@ mod tests {
     fn remarks(column: impl Fn(usize) -> Cell) -> Vec<String> {
         let mut watch = ColumnWatch::new(&["c".into()], &[]);
         (0..30).for_each(|row| watch.observe(&[column(row)]));
-        watch.finish()
+        watch.finish().iter().map(Remark::to_string).collect()
     }
 
     #[test]

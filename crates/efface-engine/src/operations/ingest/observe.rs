@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use efface::features::{Encoder, EncoderBuilder, EncoderOptions, FeatureSteps, WordSource};
+use efface::features::{
+    Encoder, EncoderBuilder, EncoderOptions, FeatureSteps, MixedColumn, WordSource,
+};
 use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
@@ -16,6 +18,7 @@ use super::table::place;
 use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
+use crate::operations::report::Remark;
 use crate::operations::request::FitRequest;
 use crate::ordered_work;
 use crate::progress::Progress;
@@ -27,7 +30,7 @@ pub(crate) struct ObservedColumns {
     pub(crate) blueprint: Blueprint,
     pub(crate) encoder: Option<Encoder>,
     /// What the user should know of the columns.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) remarks: Vec<Remark>,
 }
 
 /// Reads the whole file once.
@@ -171,6 +174,8 @@ pub(super) struct TableObserver {
     watch: ColumnWatch,
     /// Columns that nobody named, and that are no features because others were.
     left_out: Vec<String>,
+    /// Columns that nobody named, and that hold the index of a pandas frame.
+    indices: Vec<String>,
     /// Where each target stands, and what is seen of it.
     targets: Vec<(usize, String, TargetObserver)>,
 }
@@ -185,6 +190,16 @@ impl TableObserver {
                 .cloned(),
         );
         ignored.extend(request.ignore.iter().cloned());
+        let named = [&request.text, &request.categorical, &request.numeric];
+        let named = |name: &String| {
+            ignored.contains(name) || named.iter().any(|names| names.contains(name))
+        };
+        let indices: Vec<String> = columns
+            .iter()
+            .filter(|name| is_pandas_index(name) && !named(name))
+            .cloned()
+            .collect();
+        ignored.extend(indices.iter().cloned());
         // With texts, only columns that are named are features, and those were meant.
         let watched = if request.text.is_empty() {
             columns
@@ -222,6 +237,7 @@ impl TableObserver {
             builder,
             watch,
             left_out,
+            indices,
             targets,
         })
     }
@@ -246,6 +262,7 @@ impl TableObserver {
             builder: self.builder.fresh()?,
             watch: self.watch.fresh(),
             left_out: Vec::new(),
+            indices: Vec::new(),
             targets: targets.collect(),
         })
     }
@@ -278,6 +295,7 @@ impl TableObserver {
     }
 
     pub(super) fn finish(self, request: &FitRequest) -> Result<ObservedColumns> {
+        let mixed = self.builder.mixed_columns();
         let encoder = self.builder.finish()?;
         check_width(request, encoder.width() as u64)?;
         let goals = self
@@ -305,7 +323,16 @@ impl TableObserver {
             texts: None,
         };
         let mut remarks = self.watch.finish();
+        remarks.extend(mixed.iter().map(mixed_remark));
         remarks.extend(left_out_remark(&self.left_out));
+        remarks.extend(self.indices.iter().map(|name| {
+            let what = format!("column `{name}` holds the index of a pandas frame and is left out");
+            let hint =
+                Hint::new("where it names the rows, give it as {}; where it is a feature, as {}")
+                    .name(Setting::Id)
+                    .name(Setting::Numeric);
+            Remark::with_hint(what, hint)
+        }));
         Ok(ObservedColumns {
             blueprint,
             encoder: Some(encoder),
@@ -314,8 +341,47 @@ impl TableObserver {
     }
 }
 
-/// What is said of columns that nobody named beside a text.
-fn left_out_remark(columns: &[String]) -> Option<String> {
+/// Returns true if a column has the name under which pandas writes an index that has no name.
+fn is_pandas_index(name: &str) -> bool {
+    name.strip_prefix("__index_level_")
+        .and_then(|rest| rest.strip_suffix("__"))
+        .is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns the remark on a column that a few cells keep from being read as numbers. It names the
+/// cells by their lines, and of their content only usual words for a missing value.
+fn mixed_remark(column: &MixedColumn) -> Remark {
+    let MixedColumn {
+        name,
+        numbers,
+        others,
+        lines,
+        missing_words,
+    } = column;
+    let cells = if *others == 1 { "cell" } else { "cells" };
+    let listed: Vec<String> = lines.iter().map(u64::to_string).collect();
+    let more = if *others > lines.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    let line = if *others == 1 { "line" } else { "lines" };
+    let what = format!(
+        "column `{name}` holds {numbers} numbers and {others} other {cells}, in {line} {}{more}, so that every value of it became a feature",
+        listed.join(", ")
+    );
+    let hint = if missing_words.is_empty() {
+        Hint::new("correct the cells, name words that stand for nothing with {}, or say with {} that values are meant")
+            .name(Setting::Missing)
+    } else {
+        Hint::new("where the cells stand for nothing, add {}; where values are meant, {}")
+            .set(Setting::Missing, missing_words.join(","))
+    };
+    Remark::with_hint(what, hint.set(Setting::Categorical, name.clone()))
+}
+
+/// Returns the remark on columns that nobody named beside a text.
+fn left_out_remark(columns: &[String]) -> Option<Remark> {
     /// More names than this say no more.
     const MOST_NAMED: usize = 5;
     let first = columns
@@ -333,10 +399,11 @@ fn left_out_remark(columns: &[String]) -> Option<String> {
         ("columns", "are")
     };
     (!columns.is_empty()).then(|| {
-        format!(
+        let what = format!(
             "{word} {}{more} {verb} not used: beside a text, only columns that are named as numbers or levels are features",
             first.join(", ")
-        )
+        );
+        what.into()
     })
 }
 
