@@ -2,7 +2,7 @@
 //! as they are.
 
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{Certificate, Evidence, Form, NotCovered, Precomputed, Recipe};
+use efface::{Certificate, Evidence, Form, HeadBound, NotCovered, Precomputed, Recipe};
 use efface_receipt::RequestOutcome;
 use serde::Serialize;
 
@@ -187,6 +187,9 @@ pub struct ModelSummary {
     pub bound: f64,
     /// The bound as a fraction of the parameters' norm.
     pub relative_bound: f64,
+    /// The bound of the head alone, for a network whose encoder nothing bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_bound: Option<HeadBound>,
     /// How often the sums were factored anew.
     pub refactorisations: usize,
     /// The size of the file.

@@ -51,7 +51,7 @@ struct AuditSubject {
     twins: TwinReport,
     not_claimed: Vec<String>,
     left_out: Vec<String>,
-    /// The network as a whole, where methods that train it further are compared.
+    /// The network as a whole, where its encoder was trained on the rows of the model.
     whole: Option<WholeNetwork>,
 }
 
@@ -73,13 +73,19 @@ pub(crate) fn audit(
     let ways = subject.ways(request)?;
     progress.start("retraining and forgetting", None);
     let mut states = subject.states(&ways, request)?;
+    let comparison = subject.comparison();
     if let Some(whole) = &subject.whole {
         states.extend(whole.states(&subject.gone, request.seed, progress)?);
         subject.left_out.push(whole.left_out());
     }
     let injection = subject.injection(&ways)?;
     progress.finish();
-    let membership = subject.membership(&ways, request, progress)?;
+    let mut membership = subject.membership(&ways, request, progress)?;
+    for exposure in membership.iter_mut().flat_map(|found| &mut found.exposures) {
+        if exposure.state == Method::Retrain.name() {
+            exposure.state = comparison.into();
+        }
+    }
     let AuditSubject { rows, gone, .. } = &subject;
     Ok(AuditReport {
         model: subject.recipe.describe().name,
@@ -90,6 +96,7 @@ pub(crate) fn audit(
         gone_before: subject.gone_before,
         seed: request.seed,
         twins: subject.twins,
+        comparison,
         states,
         injection,
         membership,
@@ -173,7 +180,7 @@ fn read(
         AuditRows::Present(who) => gone = selected_rows(&change, who)?,
         AuditRows::Sample(count) => gone = sample(&rows, *count, request.seed)?,
         AuditRows::Gone(source) => {
-            if whole.is_some() {
+            if whole.as_ref().is_some_and(WholeNetwork::has_methods) {
                 return Err(Error::request(
                     "rows that left before cannot be forgotten by training further",
                     Hint::new("name rows that the model holds, with {}, {} or {}")
@@ -182,7 +189,10 @@ fn read(
                         .name(Setting::Sample),
                 ));
             }
-            let (old, _) = from_file(source, "forgotten rows")?;
+            let (old, words) = from_file(source, "forgotten rows")?;
+            if let Some(whole) = &mut whole {
+                whole.add_departed(&words, &old)?;
+            }
             gone.extend(old.ids());
             rows.append(&old)?;
             gone_before = true;
@@ -259,6 +269,15 @@ impl AuditSubject {
         Ok(methods)
     }
 
+    /// Returns the name of the model that the states are compared with: a retraining, or of a
+    /// network whose encoder was trained on its rows a new head on that encoder.
+    fn comparison(&self) -> &'static str {
+        match &self.whole {
+            Some(_) => Method::RetrainHead.name(),
+            None => Method::Retrain.name(),
+        }
+    }
+
     /// Every state of the model, and how far it is from the one that retraining gives.
     fn states(&mut self, ways: &[Method], request: &AuditRequest) -> Result<Vec<StateReport>> {
         if self.gone.len() >= self.rows.len() {
@@ -282,7 +301,8 @@ impl AuditSubject {
         };
         states.push(("before".to_owned(), None, None));
         let mut after: Vec<Model> = vec![before.clone(), retrained.clone()];
-        states.push(("retrain".to_owned(), None, Some(retraining)));
+        let comparison = self.comparison();
+        states.push((comparison.to_owned(), None, Some(retraining)));
         if self.gone_before {
             states.push(("model".to_owned(), None, None));
             after.push(self.model.clone());
@@ -306,7 +326,7 @@ impl AuditSubject {
             let against = |unseen: &Rows| {
                 population_threshold(model, self.task, &forgotten, unseen, &bootstrap)
             };
-            let is_truth = state == "retrain";
+            let is_truth = state == comparison;
             let distance = || eval::distance(&before, model, &retrained, self.task, &self.rows);
             reports.push(StateReport {
                 distance: if is_truth { None } else { Some(distance()?) },
