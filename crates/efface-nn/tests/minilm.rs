@@ -361,7 +361,7 @@ fn a_folder_decides_how_vectors_become_one() {
         (
             "1_Pooling/config.json",
             pooling("max_tokens").replace("mean_tokens\": false", "mean_tokens\": true"),
-            "max_tokens and mean_tokens",
+            "mean_tokens and max_tokens",
         ),
         ("modules.json", "[]".into(), "modules.json: type is"),
         (

@@ -1,4 +1,5 @@
-//! What the methods of a network cost and leave, for a request whose training takes too long.
+//! The cost and the effect of the methods of a network, for a request whose training takes too
+//! long.
 
 /// The cost and the effect of a method on the network of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -7,7 +8,7 @@ pub struct MethodEstimate {
     pub method: &'static str,
     /// About how many seconds it takes.
     pub seconds: f64,
-    /// What it leaves, compared with retraining.
+    /// Its effect, compared with retraining.
     pub effect: &'static str,
 }
 

@@ -126,6 +126,7 @@ pub(crate) fn append(
         .iter()
         .for_each(|target| out.extend(target.to_le_bytes()));
     if layout == RowLayout::Encoded {
+        out.extend((row.words.len() as u32).to_le_bytes());
         append_words(row.words, shape, out);
     }
     match layout {
@@ -227,9 +228,11 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
     };
     let mut words = Vec::new();
     if shape.layout == RowLayout::Encoded {
-        let count = bytes.len().checked_sub(shape.derived_bytes())? / 4;
-        words = unpadded(integers(&mut bytes, count)?);
-        (1..=shape.words).contains(&words.len()).then_some(())?;
+        let count = u32::from_le_bytes(*take(&mut bytes, 4)?.first_chunk()?) as usize;
+        words = integers(&mut bytes, count)?;
+        let padding = bytes.len().checked_sub(shape.derived_bytes())?;
+        let is_padding = take(&mut bytes, padding)?.iter().all(|byte| *byte == 0);
+        (is_padding && (1..=shape.words).contains(&count)).then_some(())?;
     }
     let features = match shape.layout {
         RowLayout::Dense32 | RowLayout::Encoded => {

@@ -21,7 +21,7 @@ const SUPPORTED: [&str; 3] = ["Transformer", "Pooling", "Normalize"];
 /// The steps after the transformer: the mean over the tokens, and perhaps the scaling to length 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct SentenceModules {
-    /// Whether the mean is scaled to length 1.
+    /// True if the mean is scaled to length 1.
     pub(super) unit_length: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct OnnxBert<'a> {
     pub hidden: usize,
     /// Attention heads, a divisor of the width.
     pub heads: usize,
-    /// Whether the mean over the tokens is scaled to length 1.
+    /// True if the mean over the tokens is scaled to length 1.
     pub unit_length: bool,
 }
 

@@ -168,7 +168,7 @@ impl WholeNetwork {
         networks.into_iter().map(state).collect()
     }
 
-    /// What an audit of whole networks leaves out.
+    /// Returns the sentence on the measures that an audit of whole networks leaves out.
     pub(crate) fn left_out(&self) -> String {
         let mut names = vec![RETRAINED];
         names.extend(self.methods.iter().map(Method::name));
