@@ -91,6 +91,15 @@ def exact_within_tolerance(receipt):
     return not is_exact(receipt) or receipt["bound"]["relative"] <= receipt["claim"]["tolerance"]
 
 
+def head_bound_is_no_bound(receipt):
+    claim, bound = receipt["claim"], receipt["bound"]
+    if receipt["head_bound"] is None:
+        return True
+    return (
+        claim is not None and claim["kind"] == "approximate" and bound["distance"] is None and bound["relative"] is None
+    )
+
+
 def forgotten_time(receipt):
     return (receipt["times"]["forgotten_at"] is not None) == (receipt["rows"]["removed"] > 0)
 
@@ -196,8 +205,8 @@ def head_before(receipt):
 # In this order: the first rule that is broken is the one that is told. Later rules rely on earlier ones.
 RULES = (
     outcome_of_kind, reason_given, rows_of_kind, rows_commitment, subject_of_forget, starts_from_nothing, first_is_fit,
-    set_size, set_root, nothing_changed, claim_of_change, exact_has_bound, exact_within_tolerance, forgotten_time,
-    times_in_order, scrubbed_time, settles_earlier, withdrawn_time, live_version, release_given, audit_results,
+    set_size, set_root, nothing_changed, claim_of_change, exact_has_bound, exact_within_tolerance, head_bound_is_no_bound,
+    forgotten_time, times_in_order, scrubbed_time, settles_earlier, withdrawn_time, live_version, release_given, audit_results,
     spends_calibrated, spends_as_promised, total_of_parts, spent_since_earlier, keys_named, head_before,
 )  # fmt: skip
 

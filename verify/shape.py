@@ -127,6 +127,7 @@ RELEASE = record(
 )  # fmt: skip
 KEY_TEXT = shape(lambda v: isinstance(v, str), "not a key")
 KEYS = record(by=KEY_TEXT, retired=optional(KEY_TEXT), next=KEY_TEXT, recovery=optional(KEY_TEXT))
+DISTANCE = record(distance=optional(SIZE), relative=optional(SIZE), source=one_of("measured", "carried"))
 RECEIPT = record(
     schema=one_of("efface.receipt/1"), id=hexadecimal(32), origin=text_of(255), sequence=COUNT,
     request_id=optional(request),
@@ -139,7 +140,7 @@ RECEIPT = record(
     subject=optional(HASH), rows=record(commitment=optional(HASH), removed=COUNT, added=COUNT),
     training_set=record(before=optional(STATE), after=STATE), parameters=record(before=optional(HASH), after=HASH),
     method=optional(TEXT), efface=TEXT, settings=settings, seed=optional(SEED), claim=optional(tagged),
-    bound=optional(record(distance=optional(SIZE), relative=optional(SIZE), source=one_of("measured", "carried"))),
+    bound=optional(DISTANCE), head_bound=optional(DISTANCE),
     audit=list_of(AUDIT), not_covered=list_of(UNCOVERED), kept_beside=list_of(UNCOVERED), copies=list_of(COPY), release=optional(RELEASE),
     settles=optional(record(first=COUNT, last=COUNT)),
     keys=optional(KEYS), key_id=hexadecimal(8),

@@ -12,8 +12,10 @@ from . import _core
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2, or a BERT of its kind, from a folder with ``model.safetensors``, ``tokenizer.json`` and
-    ``config.json``.
+    """all-MiniLM-L6-v2, or a BERT of its kind, from a folder as sentence-transformers writes it.
+
+    A text becomes the mean of its tokens' vectors, scaled to length 1 if ``modules.json`` lists ``Normalize``.
+    Folders with another pooling are refused.
 
     Parameters
     ----------
@@ -32,11 +34,11 @@ class MiniLM:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights and the tokenizer: two encoders of one fingerprint give the same features."""
+        """SHA-256 of weights, tokenizer and settings: two encoders of one fingerprint give the same features."""
         return self._encoder.fingerprint
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """One row of numbers for every text, of length 1."""
+        """One row of numbers for every text."""
         if isinstance(texts, str):
             raise TypeError("texts is one str; give a list of them")
         return self._encoder.encode(list(texts))

@@ -419,8 +419,11 @@ def test_networks_are_made_and_forget(tmp_path):
     summary = model.summary()
     assert summary["network"]["max_tokens"] == 12 and summary["rows"] == 48
     assert set(model.predict(frame)) <= {"pets", "stocks"}
-    report = model.forget("d3")
+    with pytest.warns(efface.ToleranceWarning):
+        report = model.forget("d3")
     assert report.rows == 47
+    assert (report.evidence.claim, report.evidence.bound) == ("approximate", float("inf"))
+    assert report.evidence.head_bound < 1e-6
     assert "encoder_training" in [each.code for each in report.evidence.not_covered]
     assert model.forget("d4", method="retrain").evidence.claim == "exact"
     sharded = efface.create(frame, tmp_path / "shards.efface", model="lstm", n_shards=2, head="softmax", layers=1, **common, **tiny)

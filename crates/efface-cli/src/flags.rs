@@ -7,6 +7,7 @@ pub(crate) fn flag(setting: Setting, value: Option<&str>) -> String {
     let name = match setting {
         Setting::Aggregate => "--aggregate",
         Setting::AllowMissing => "--allow-missing",
+        Setting::AtMost => "--at-most",
         Setting::Categorical => "--categorical",
         Setting::Checkpoint => "--checkpoint",
         Setting::Classify => "--classify",

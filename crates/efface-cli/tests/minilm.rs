@@ -17,13 +17,10 @@ use std::path::PathBuf;
 use common::Folder;
 
 fn write_encoder(folder: &Folder, name: &str, tensors: &[(String, Vec<usize>, Vec<f32>)]) {
-    std::fs::create_dir_all(folder.path(name)).unwrap();
-    folder.write(&format!("{name}/config.json"), tiny_bert::config());
-    folder.write(&format!("{name}/tokenizer.json"), tiny_bert::tokenizer(&[]));
-    folder.write(
-        &format!("{name}/model.safetensors"),
-        tiny_bert::weights(tensors),
-    );
+    std::fs::create_dir_all(folder.path(name).join("1_Pooling")).unwrap();
+    for (file, bytes) in tiny_bert::folder(tiny_bert::weights(tensors)) {
+        folder.write(&format!("{name}/{file}"), bytes);
+    }
 }
 
 /// Two classes of texts that hold one token or another.
@@ -139,6 +136,26 @@ fn the_encoder_is_found_again_or_refused() {
         5,
         &["is another one"],
     );
+    // The weights alone do not make the encoder: settings and pooling change its output too.
+    write_encoder(&folder, "heads", &tiny_bert::tensors());
+    folder.write(
+        "heads/config.json",
+        tiny_bert::config().replace("\"num_attention_heads\": 4", "\"num_attention_heads\": 2"),
+    );
+    write_encoder(&folder, "lengths", &tiny_bert::tensors());
+    folder.write("lengths/modules.json", tiny_bert::modules(false));
+    for other in ["heads", "lengths"] {
+        folder.fails(
+            &format!("predict docs.efface docs.csv --encoder {other}"),
+            5,
+            &["is another one"],
+        );
+        folder.fails(
+            &format!("learn docs.efface more.csv --encoder {other}"),
+            5,
+            &["is another one"],
+        );
+    }
     folder.done("learn docs.efface more.csv --encoder moved");
 }
 
@@ -175,6 +192,19 @@ fn folders_that_are_no_encoder() {
         &["choose from 3 to 12"],
     );
     folder.fails(&format!("{} --sisa 2x1", fit("good")), 2, &["--sisa"]);
+    write_encoder(&folder, "first", &tiny_bert::tensors());
+    folder.write(
+        "first/1_Pooling/config.json",
+        tiny_bert::pooling("cls_token"),
+    );
+    folder.fails(
+        &fit("first"),
+        3,
+        &[
+            "1_Pooling/config.json: pooling_mode is cls_token",
+            "mean_tokens",
+        ],
+    );
     assert!(!folder.path("docs.efface").exists());
 }
 

@@ -69,7 +69,7 @@ pub use codec::manifest::{MeasuredScores, UnseenRows};
 pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
-pub use error::{Error, ErrorKind, Result, SuppressionKind};
+pub use error::{Error, ErrorKind, MethodEstimate, Result, SuppressionKind};
 pub use file::outputs as files;
 pub use ledger::WitnessTerms;
 pub use ledger::key::draw as draw_key;

@@ -130,10 +130,22 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             };
             assert!(!found("name7") && found("name8"), "{method}");
 
-            // The head goes on forgetting, and a retraining is the one of the fit.
-            engine
+            // The head goes on forgetting, and no such forget restores the claim.
+            let report = engine
                 .forget(&by("auto", &["d9"]), &ForgetOptions::default())
                 .unwrap();
+            assert_eq!(report.evidence.claim(), efface::Claim::Approximate);
+            assert!(report.evidence.bound.is_infinite() && report.tolerance_missed);
+            for what in [NotCovered::TrainedFurther, NotCovered::EncoderTraining] {
+                assert!(report.evidence.not_covered.contains(&what), "{method}");
+            }
+            let receipt = receipts(&engine).pop().unwrap();
+            assert!(matches!(receipt.claim, Some(ReceiptClaim::Approximate {})));
+            assert_eq!(receipt.bound.unwrap().relative, None);
+            assert!(receipt.head_bound.unwrap().relative.unwrap() < 1e-3);
+            let summary = engine.summary().unwrap();
+            assert!(summary.bound.is_infinite() && summary.head_bound.is_some());
+            // A retraining is the one of the fit.
             let report = engine
                 .forget(&by("retrain", &["d10"]), &ForgetOptions::default())
                 .unwrap();
@@ -143,6 +155,8 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
                     .not_covered
                     .contains(&NotCovered::TrainedFurther)
             );
+            assert_eq!(report.evidence.claim(), efface::Claim::Exact);
+            assert_eq!(engine.summary().unwrap().head_bound, None);
             sound(&engine);
         }
     }
@@ -315,7 +329,7 @@ fn an_audit_compares_whole_networks() {
         names,
         [
             "before",
-            "retrain",
+            "retrain_head",
             "newton",
             "retrain_network",
             "scrub",
@@ -337,10 +351,36 @@ fn an_audit_compares_whole_networks() {
         report
             .left_out
             .iter()
-            .any(|what| what.contains("for scrub, fine_tune")),
+            .any(|what| what.contains("for retrain_network, scrub, fine_tune")),
         "{:?}",
         report.left_out
     );
+    assert_eq!(report.comparison, "retrain_head");
+    let recall: Vec<&str> = report.recall().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(recall, names);
+    let tests: Vec<String> = report.results().into_iter().map(|one| one.test).collect();
+    for state in ["before", "retrain_network", "newton", "scrub"] {
+        let test = format!("forgotten_accuracy/{state}");
+        assert!(tests.contains(&test), "{tests:?}");
+    }
+    assert!(
+        !tests.iter().any(|test| test.ends_with("/retrain")),
+        "{tests:?}"
+    );
+    // A complete network is trained whichever methods are compared, also for rows of a file.
+    for rows in [
+        AuditRows::Present(ids(&["d3"])),
+        AuditRows::Gone(csv("doc,topic,text\nz1,bird,the seaweed seaweed\n").into()),
+    ] {
+        let asked = AuditRequest {
+            oracles: 0,
+            ..AuditRequest::new(rows)
+        };
+        let report = engine.audit(&asked, &Silent).unwrap();
+        let anew = report.state("retrain_network").unwrap();
+        assert_eq!(anew.forgotten.rows, 1);
+        assert!(report.state("retrain").is_none() && anew.forgotten.accuracy.is_some());
+    }
     assert_eq!(
         std::fs::read(bench.path("docs.efface")).unwrap(),
         bytes,

@@ -144,6 +144,9 @@ fn claim(receipt: &Receipt) -> String {
         Some(ReceiptClaim::Certified { epsilon, delta, .. }) => format!(
             "certified: indistinguishable from retraining in the sense of (ε, δ) = ({epsilon}, {delta}); {bound}"
         ),
+        Some(ReceiptClaim::Approximate {}) if receipt.head_bound.is_some() => {
+            "approximate: only the head of the network forgot, and nothing bounds how far its encoder is from retraining".into()
+        }
         Some(ReceiptClaim::Approximate {}) => {
             format!("approximate: near retraining; relative {bound}")
         }

@@ -1,15 +1,17 @@
 //! Everything of a network but its head: the recipe, the parameters of the encoder, and how texts
 //! become features.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Dense, Features, Model, NotCovered, RowStore, Rows};
+use efface::{Dense, Features, Logistic, Model, NotCovered, RowStore, Rows};
 
 use crate::device::{NetworkDevice, NetworkStart};
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
+use crate::encoder_state::EncoderState;
 use crate::error::{Error, Result};
-use crate::head::head_parameters;
+use crate::head::{fit_head, head_parameters};
 use crate::network::Network;
 use crate::norm;
 use crate::onnx;
@@ -19,6 +21,10 @@ use crate::recipe::NetworkRecipe;
 use crate::texts::row_ids;
 use crate::train::{in_chunks, on_device};
 
+/// The penalty λ of a head that is fitted to take the place of the head of a training: the default
+/// of the models of the core.
+const TRAINING_HEAD_PENALTY: f64 = 1.0;
+
 /// An encoder. Clones share its parameters.
 #[derive(Debug, Clone)]
 pub struct Backbone {
@@ -27,6 +33,8 @@ pub struct Backbone {
     pub(crate) parameters: Arc<Vec<f32>>,
     /// Training steps that the encoder has behind it.
     pub(crate) steps: u64,
+    /// Its relation to the rows of the model.
+    pub(crate) state: EncoderState,
     /// The width of a row of ids: longer texts were cut.
     pub(crate) max_tokens: usize,
 }
@@ -122,9 +130,83 @@ impl Backbone {
         })
     }
 
-    /// What a forgetting head leaves uncovered.
+    /// Returns the relation of the encoder to the rows of the model.
+    pub fn state(&self) -> EncoderState {
+        self.state
+    }
+
+    /// Returns the parts of the encoder, its words included, that no forget has covered.
     pub fn not_covered(&self) -> Vec<NotCovered> {
-        not_covered(self.steps, self.embedding().public)
+        let words = (!self.embedding().public).then_some(NotCovered::EncoderWords);
+        self.state.not_covered().into_iter().chain(words).collect()
+    }
+
+    /// Records that rows left, and that no row holds the words `unused` any more: their trained
+    /// vectors return to where the training began.
+    pub fn remove_rows(&mut self, unused: &HashSet<u32>) {
+        self.state.record(self.steps, true, false);
+        self.reset_vectors(unused);
+    }
+
+    /// Returns the trained vectors of some words to where the training began.
+    pub(crate) fn reset_vectors(&mut self, words: &HashSet<u32>) {
+        let Some(table) = self.plan.table.clone() else {
+            return;
+        };
+        let width = self.embedding().width();
+        let start = self.recipe.embedding.clone();
+        let parameters = Arc::make_mut(&mut self.parameters);
+        let vectors = parameters[table]
+            .chunks_exact_mut(width)
+            .zip(start.table().chunks_exact(width));
+        for (id, (vector, start)) in vectors.enumerate() {
+            if words.contains(&(id as u32)) {
+                vector.copy_from_slice(start);
+            }
+        }
+    }
+
+    /// Removes the names of words that no row holds any more, where the words were chosen from the
+    /// rows.
+    pub fn remove_names(&mut self, unused: &HashSet<u32>) {
+        self.recipe.remove_names(unused);
+    }
+
+    /// Returns true if the linear head that the encoder was trained with holds nothing of rows that
+    /// left. Otherwise no bytes of the encoder hold that head.
+    pub(crate) fn keeps_training_head(&self) -> bool {
+        !(self.state.trained_on_departed || self.state.trained_further)
+    }
+
+    /// Returns the encoder with a linear head for further training: that of its own training, or
+    /// one that is fitted on `rows` if the bytes that the encoder was read from held none.
+    pub fn with_training_head(&self, rows: &Rows) -> Result<Self> {
+        let mut trained = self.clone();
+        let place = self.plan.head.clone();
+        if self.parameters[place.weight.clone()]
+            .iter()
+            .any(|weight| *weight != 0.0)
+        {
+            return Ok(trained);
+        }
+        let recipe = Logistic::new(TRAINING_HEAD_PENALTY).into();
+        let (weights, constants) = head_parameters(&fit_head(&recipe, &self.encode(rows)?)?)?;
+        let classes = place.output;
+        // A model of two classes has one score s, and the training two: −s/2 and s/2.
+        let score = |one: &dyn Fn(usize) -> f64, class: usize| match (weights.ncols(), class) {
+            (1, 0) => -0.5 * one(0),
+            (1, _) => 0.5 * one(0),
+            _ => one(class),
+        };
+        let parameters = Arc::make_mut(&mut trained.parameters);
+        for (slot, value) in parameters[place.weight].iter_mut().enumerate() {
+            let (feature, class) = (slot / classes, slot % classes);
+            *value = score(&|output| weights[(feature, output)], class) as f32;
+        }
+        for (class, value) in parameters[place.bias].iter_mut().enumerate() {
+            *value = score(&|output| constants[output], class) as f32;
+        }
+        Ok(trained)
     }
 
     /// The encoder as the ONNX writer wants it, with a head where one is given.
@@ -184,16 +266,6 @@ impl Backbone {
             head,
         }
     }
-}
-
-/// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words
-/// from here or elsewhere.
-pub fn not_covered(steps: u64, public_words: bool) -> Vec<NotCovered> {
-    let training = (steps > 0).then_some(NotCovered::EncoderTraining);
-    training
-        .into_iter()
-        .chain((!public_words).then_some(NotCovered::EncoderWords))
-        .collect()
 }
 
 /// Scores of a head for so many classes.

@@ -265,17 +265,21 @@ impl Embedding {
         Self { trained, ..self }
     }
 
-    /// A copy without the names of words whose ids are not in use. Their vectors keep their places,
-    /// and no text finds them.
-    pub fn name_only(&self, used: &HashSet<u32>) -> Self {
-        let mut left = self.clone();
-        for (at, word) in left.words.iter_mut().enumerate() {
-            if !used.contains(&((at + FIRST_WORD) as u32)) {
+    /// Removes the names of some words. Their vectors keep their places, and no text finds them.
+    pub(crate) fn remove_names(&mut self, unused: &HashSet<u32>) {
+        for (at, word) in self.words.iter_mut().enumerate() {
+            if unused.contains(&((at + FIRST_WORD) as u32)) {
                 word.clear();
             }
         }
-        left.ids.retain(|_, id| used.contains(id));
-        left
+        self.ids.retain(|_, id| !unused.contains(id));
+    }
+
+    /// Returns the ids of all words that are not among `used`, with that of the unknown word.
+    pub fn unused(&self, used: &HashSet<u32>) -> HashSet<u32> {
+        (UNKNOWN..self.id_count() as u32)
+            .filter(|id| !used.contains(id))
+            .collect()
     }
 
     /// The numbers of a word's vector.
@@ -384,7 +388,8 @@ mod tests {
     fn names_out_of_use_go_and_places_stay() {
         let words = ["the", "secret", "cat"].map(String::from).to_vec();
         let all = Embedding::random(words, 2, 1).unwrap();
-        let left = all.name_only(&HashSet::from([2, 4]));
+        let mut left = all.clone();
+        left.remove_names(&left.unused(&HashSet::from([2, 4])));
         assert_eq!(left.words(), ["the", "", "cat"]);
         assert_eq!(
             (

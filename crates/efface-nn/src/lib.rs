@@ -4,8 +4,9 @@
 //! is trained once; the head is then fitted to its optimum on the encoder's features, with the
 //! models of [`efface`], so that the whole theory of the linear core holds for it: its methods take
 //! rows out of the head exactly or approximately, with their own evidence. What the *encoder*
-//! learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless
-//! the encoder was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a
+//! learned from a forgotten text stays in it: the claim of the network is then `approximate`, its
+//! bound infinite, and the evidence has the bound of the head beside it ([`EncoderState`]). Nothing
+//! of that concerns an encoder that was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a
 //! recipe for [`efface::Sisa`]), leave nothing uncovered. [`train_further`] trains a whole network
 //! further instead: the methods that the literature compares with, which promise nothing.
 //!
@@ -24,6 +25,7 @@ mod batch;
 mod device;
 mod embedding;
 mod encoder;
+mod encoder_state;
 mod error;
 mod head;
 mod lstm;
@@ -44,12 +46,13 @@ mod train;
 mod unlearn;
 mod vectorised;
 
-pub use backbone::{Backbone, encoded_rows, not_covered};
+pub use backbone::{Backbone, encoded_rows};
 pub use batch::{DropoutMask, DropoutMasks, TextAim, TextBatch};
 pub use device::{
     AdamStep, DeviceBert, DeviceNetwork, DeviceRun, NetworkDevice, NetworkStart, TextScore,
 };
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
+pub use encoder_state::EncoderState;
 pub use error::{Error, Result};
 pub use head::{fit_head, forget_from_head, head_distance, head_recipe};
 pub use lstm::LstmPlace;
@@ -58,9 +61,9 @@ pub use network::Network;
 pub use packed::PackedTexts;
 pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, LayerPlace, LinearPlace, Pooling, Squash};
 pub use recipe::{NetworkRecipe, TrainedNetwork};
-pub use texts::{TextRows, text_rows};
+pub use texts::{TextRows, text_rows, words_in};
 pub use train::{
     EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingCheckpoint,
     TrainingFlow, TrainingProgress,
 };
-pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further, unbound};
+pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further};

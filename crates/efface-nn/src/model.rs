@@ -18,16 +18,18 @@ use efface::models::{
     FamilyModel, FamilyRecipe, NamedParameters, RecipeDescription, RowsBeside, ScoreKind,
 };
 use efface::{
-    Amend, Claim, Error as CoreError, Evidence, Family, Features, Fit, Forget, Method, Model,
-    ModelState, Outcome, Predict, Result as CoreResult, RowId, RowRef, RowStore, Rows, Settled,
-    StateArray,
+    Amend, ChangedRows, Claim, Error as CoreError, Evidence, Family, Features, Fit, Forget, Method,
+    Model, ModelState, Outcome, Predict, Result as CoreResult, RowId, RowRef, RowStore, Rows,
+    Settled, StateArray,
 };
 use faer::Mat;
 
-use crate::backbone::encoded_rows;
+use crate::backbone::{Backbone, encoded_rows};
+use crate::head::forget_from_head;
 use crate::network::Network;
 use crate::recipe::{NetworkRecipe, TrainedNetwork};
 use crate::store::{StoredNetwork, read, write};
+use crate::texts::words_in;
 use crate::train::QuietTraining;
 use crate::unlearn::{TunedNetwork, train_further};
 
@@ -67,18 +69,19 @@ impl NetworkModel {
         &self.encoded
     }
 
-    /// The head changed; the encoder stays.
-    fn with_head(&self, outcome: Outcome<Model>, encoded: Rows, cut: usize) -> Outcome<Self> {
+    /// The head changed; the encoder stays, but for what a change of rows takes from it.
+    fn with_head(
+        &self,
+        backbone: Backbone,
+        outcome: Outcome<Model>,
+        encoded: Rows,
+        cut: usize,
+    ) -> Outcome<Self> {
         let Outcome {
-            model: head,
+            model: network,
             mut evidence,
-        } = outcome;
-        evidence.not_covered.extend(self.network.not_covered());
+        } = backbone.with_outcome(outcome);
         evidence.reason = joined(evidence.reason, self.cut_texts());
-        let network = Network {
-            head,
-            ..self.network.clone()
-        };
         Outcome {
             model: Self {
                 network,
@@ -87,6 +90,26 @@ impl NetworkModel {
             },
             evidence,
         }
+    }
+
+    /// The encoder after the rows `gone` of `texts` left and `new` ones joined.
+    fn encoder_after(
+        &self,
+        texts: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> CoreResult<Backbone> {
+        let mut backbone = self.network.backbone().clone();
+        if !gone.is_empty() {
+            let left = ChangedRows::new(texts, gone, new);
+            let unused = backbone
+                .embedding()
+                .unused(&words_in(left.all()?.as_ref())?);
+            backbone.remove_rows(&unused);
+        }
+        let joined = new.is_some_and(|new| !new.is_empty());
+        backbone.state.record(backbone.steps, false, joined);
+        Ok(backbone)
     }
 
     /// The whole network was trained.
@@ -167,13 +190,16 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> CoreResult<Outcome<NetworkModel>> {
-        if *self.0 == Method::Retrain {
+        // No method of the head brings an encoder that was trained on the rows within a tolerance.
+        let trains_anew = self.0.tolerance().is_some() && model.network.steps() > 0;
+        if *self.0 == Method::Retrain || (trains_anew && !gone.is_empty()) {
             let texts = retained(rows, gone)?;
             let trained = model.network.recipe().train(&texts, &mut QuietTraining)?;
-            let evidence =
-                trained
-                    .network
-                    .retrained(&trained.encoded, self.0.name(), gone.len())?;
+            let name = Method::Retrain.name();
+            let mut evidence = trained
+                .network
+                .retrained(&trained.encoded, name, gone.len())?;
+            evidence.tolerance = self.0.tolerance().or(evidence.tolerance);
             return Ok(model.renewed(trained, evidence, &texts));
         }
         if self.0.trains_further() {
@@ -189,22 +215,20 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
             }
             return Ok(model.renewed(trained, evidence, &retained(rows, gone)?));
         }
-        let outcome = model.network.forget(self.0, model.encoded.as_ref(), gone)?;
-        let head = Outcome {
-            model: outcome.model.head,
-            evidence: outcome.evidence,
-        };
+        let network = &model.network;
+        let head = forget_from_head(&network.head, self.0, false, model.encoded.as_ref(), gone)?;
         if gone.is_empty() {
+            let mut evidence = head.evidence;
+            network.backbone().describe(&mut evidence);
             return Ok(Outcome {
                 model: model.clone(),
-                evidence: head.evidence,
+                evidence,
             });
         }
         let full = model.full(rows, gone)?;
         let encoded = model.encoded.filter(|id| !gone.contains(&id));
-        let mut outcome = model.with_head(head, encoded, model.cut - full);
-        outcome.evidence.not_covered.dedup();
-        Ok(outcome)
+        let backbone = model.encoder_after(rows, gone, None)?;
+        Ok(model.with_head(backbone, head, encoded, model.cut - full))
     }
 }
 
@@ -232,7 +256,9 @@ impl Amend for NetworkModel {
         let mut encoded = self.encoded.as_ref().clone();
         encoded.append(&fresh)?;
         let ids: Vec<RowId> = new.ids().collect();
-        Ok(self.with_head(outcome, encoded, self.cut + self.full(new, &ids)?))
+        let backbone = self.encoder_after(rows, &[], Some(new))?;
+        let cut = self.cut + self.full(new, &ids)?;
+        Ok(self.with_head(backbone, outcome, encoded, cut))
     }
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> CoreResult<Outcome<Self>> {
@@ -243,7 +269,8 @@ impl Amend for NetworkModel {
         let mut encoded = self.encoded.filter(|id| !ids.contains(&id));
         encoded.append(&fresh)?;
         let cut = self.cut + self.full(corrected, &ids)? - self.full(rows, &ids)?;
-        Ok(self.with_head(outcome, encoded, cut))
+        let backbone = self.encoder_after(rows, &ids, Some(corrected))?;
+        Ok(self.with_head(backbone, outcome, encoded, cut))
     }
 
     fn settle(&mut self) -> CoreResult<Settled> {
@@ -252,6 +279,7 @@ impl Amend for NetworkModel {
 
     fn update_evidence(&self, evidence: &mut Evidence) {
         self.network.head.update_evidence(evidence);
+        self.network.backbone().describe(evidence);
     }
 
     fn waiting(&self) -> usize {
@@ -310,7 +338,7 @@ impl FamilyModel for NetworkModel {
 
     fn evidence(&self) -> Evidence {
         let mut evidence = self.network.head.evidence();
-        evidence.not_covered.extend(self.network.not_covered());
+        self.network.backbone().describe(&mut evidence);
         evidence
     }
 

@@ -1,11 +1,11 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
-use efface::{
-    Evidence, Features, Method, Model, NotCovered, Outcome, Predict, Recipe, RowId, RowStore, Rows,
-};
+use std::collections::HashSet;
+
+use efface::{Evidence, Features, Method, Model, Outcome, Predict, Recipe, RowId, RowStore, Rows};
 use faer::Mat;
 
-use crate::backbone::{Backbone, not_covered};
+use crate::backbone::Backbone;
 use crate::embedding::Embedding;
 use crate::error::Result;
 use crate::head::{evidence_at_optimum, fit_head, forget_from_head};
@@ -85,32 +85,21 @@ impl Network {
     }
 
     /// The head without some rows, the encoder as it is. `encoded` holds what
-    /// [`encode`](Self::encode) gave at the fit.
+    /// [`encode`](Self::encode) gave at the fit. Without
+    /// the texts nobody knows which words only these rows hold: their vectors stay here, and a
+    /// [`NetworkModel`](crate::NetworkModel) resets them.
     pub fn forget(
         &self,
         method: &Method,
         encoded: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<Self>> {
-        let Outcome {
-            model: head,
-            mut evidence,
-        } = forget_from_head(&self.head, method, false, encoded, gone)?;
+        let outcome = forget_from_head(&self.head, method, false, encoded, gone)?;
+        let mut backbone = self.backbone.clone();
         if !gone.is_empty() {
-            evidence.not_covered.extend(self.not_covered());
+            backbone.remove_rows(&HashSet::new());
         }
-        Ok(Outcome {
-            model: Self {
-                head,
-                ..self.clone()
-            },
-            evidence,
-        })
-    }
-
-    /// What a forgetting head leaves uncovered.
-    pub fn not_covered(&self) -> Vec<NotCovered> {
-        self.backbone.not_covered()
+        Ok(backbone.with_outcome(outcome))
     }
 
     /// The evidence of a network that was trained anew on `rows` rows.
@@ -121,10 +110,37 @@ impl Network {
         evidence.rows_read = encoded.len();
         evidence.refactored = true;
         evidence.precomputed.clear();
-        evidence
-            .not_covered
-            .extend(not_covered(0, self.embedding().public));
+        evidence.not_covered.extend(self.backbone.not_covered());
         Ok(evidence)
+    }
+}
+
+impl Backbone {
+    /// Returns the network of this encoder and a changed head, with the evidence of the whole
+    /// network.
+    pub(crate) fn with_outcome(self, outcome: Outcome<Model>) -> Outcome<Network> {
+        let Outcome {
+            model: head,
+            mut evidence,
+        } = outcome;
+        self.describe(&mut evidence);
+        Outcome {
+            model: Network {
+                backbone: self,
+                head,
+            },
+            evidence,
+        }
+    }
+
+    /// Makes an evidence of the head one of the whole network.
+    pub(crate) fn describe(&self, evidence: &mut Evidence) {
+        for what in self.not_covered() {
+            if !evidence.not_covered.contains(&what) {
+                evidence.not_covered.push(what);
+            }
+        }
+        self.state.limit(evidence);
     }
 }
 

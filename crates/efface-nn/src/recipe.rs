@@ -2,6 +2,7 @@
 //! [`efface::Sisa`] takes it as it takes any other recipe, and so shards, slices and checkpoints
 //! work on whole networks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use efface::random::training_seed;
@@ -14,6 +15,7 @@ use crate::backbone::{Backbone, encode, encoded_rows};
 use crate::device::NetworkDevice;
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
+use crate::encoder_state::EncoderState;
 use crate::error::{Error, Result};
 use crate::head::fit_head;
 use crate::network::Network;
@@ -219,6 +221,7 @@ impl NetworkRecipe {
             plan: Arc::new(plan),
             parameters: Arc::new(parameters),
             steps,
+            state: EncoderState::default(),
             max_tokens: rows.width(),
         };
         let network = Network { backbone, head };
@@ -270,6 +273,14 @@ impl NetworkRecipe {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect())
+    }
+
+    /// Removes the names of words that no row holds any more, where the words were chosen from the
+    /// rows.
+    pub fn remove_names(&mut self, unused: &HashSet<u32>) {
+        if !self.embedding.public && !unused.is_empty() {
+            Arc::make_mut(&mut self.embedding).remove_names(unused);
+        }
     }
 
     pub(crate) fn plan(&self, classes: usize) -> Result<EncoderPlan> {

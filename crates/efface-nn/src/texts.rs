@@ -2,6 +2,8 @@
 //! its row stores, ids and SISA serve whole networks too. A row holds the ids of a text's words in
 //! their order, and is as long as the text.
 
+use std::collections::HashSet;
+
 use efface::{Error as CoreError, Features, RowRef, RowStore, RowView, Rows, WordIds};
 
 use crate::embedding::{ABSENT, Embedding, UNKNOWN};
@@ -83,6 +85,15 @@ pub(crate) fn row_ids(row: RowRef<'_>, known: usize) -> Result<&[u32]> {
         });
     }
     Ok(if ids.is_empty() { &[UNKNOWN] } else { ids })
+}
+
+/// Returns the ids of all words that some rows hold.
+pub fn words_in(rows: &Rows) -> efface::Result<HashSet<u32>> {
+    let mut words = HashSet::new();
+    for view in rows.iter() {
+        words.extend(view.features.word_ids()?);
+    }
+    Ok(words)
 }
 
 /// The class that a row's targets name, as [`efface::Classes`] writes them.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use efface::{Dense, Features};
 use efface_nn::minilm::{MiniLm, MiniLmError};
 use rand::RngExt;
-use tiny_bert::{TEXTS, config, model, tensors, tokenizer, weights};
+use tiny_bert::{TEXTS, config, model, modules, pooling, tensors, tokenizer, weights};
 
 fn quiet(_: usize) {}
 
@@ -293,9 +293,109 @@ fn a_folder_that_lacks_a_file_is_named() {
         ),
         "{error}"
     );
-    std::fs::write(folder.path().join("tokenizer.json"), tokenizer(&[])).unwrap();
-    std::fs::write(folder.path().join("model.safetensors"), weights(&tensors())).unwrap();
+    for (file, bytes) in tiny_bert::folder(weights(&tensors())) {
+        std::fs::create_dir_all(folder.path().join("1_Pooling")).unwrap();
+        std::fs::write(folder.path().join(file), bytes).unwrap();
+    }
     assert_eq!(MiniLm::open(folder.path()).unwrap().width(), 16);
+    for file in ["modules.json", "1_Pooling/config.json"] {
+        let path = folder.path().join(file);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let error = MiniLm::open(folder.path())
+            .expect_err("no modules")
+            .to_string();
+        assert!(error.contains(&format!("cannot read {file}")), "{error}");
+        std::fs::write(&path, bytes).unwrap();
+    }
+}
+
+/// The features of a folder are those that its own files ask for, or it is refused; folders of
+/// other features have other fingerprints.
+#[test]
+fn a_folder_decides_how_vectors_become_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |file: &str, bytes: &[u8]| std::fs::write(folder.path().join(file), bytes).unwrap();
+    std::fs::create_dir_all(folder.path().join("1_Pooling")).unwrap();
+    for (file, bytes) in tiny_bert::folder(weights(&tensors())) {
+        write(file, &bytes);
+    }
+    let open = || MiniLm::open(folder.path());
+    let unit = open().unwrap();
+    assert_eq!(unit.fingerprint(), model().fingerprint());
+    write("modules.json", modules(false).as_bytes());
+    let plain = open().unwrap();
+    assert_ne!(unit.fingerprint(), plain.fingerprint());
+    let rows = table(plain.encode(&TEXTS, &quiet).unwrap());
+    for (slot, expected) in TINY.iter().enumerate() {
+        let found = row(&rows, slot);
+        let length = found.iter().map(|x| x * x).sum::<f64>().sqrt();
+        assert!(
+            (length - 1.0).abs() > 1e-3,
+            "text {slot} has length {length}"
+        );
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found / length - expected).abs() < 1e-6, "text {slot}");
+        }
+    }
+    write("modules.json", modules(true).as_bytes());
+    let few_heads = config().replace("\"num_attention_heads\": 4", "\"num_attention_heads\": 2");
+    write("config.json", few_heads.as_bytes());
+    assert_ne!(unit.fingerprint(), open().unwrap().fingerprint());
+    // Other fields of the configuration change no output.
+    let versioned = config().replacen('{', "{\"transformers_version\": \"5\",", 1);
+    write("config.json", versioned.as_bytes());
+    assert_eq!(unit.fingerprint(), open().unwrap().fingerprint());
+
+    for (file, bytes, says) in [
+        (
+            "1_Pooling/config.json",
+            pooling("cls_token"),
+            "pooling_mode is cls_token",
+        ),
+        (
+            "1_Pooling/config.json",
+            pooling("none"),
+            "pooling_mode is none",
+        ),
+        (
+            "1_Pooling/config.json",
+            pooling("max_tokens").replace("mean_tokens\": false", "mean_tokens\": true"),
+            "mean_tokens and max_tokens",
+        ),
+        ("modules.json", "[]".into(), "modules.json: type is"),
+        (
+            "modules.json",
+            modules(true).replace("Normalize\"", "Dense\""),
+            "Pooling, Dense",
+        ),
+        (
+            "modules.json",
+            modules(true).replace("\"path\": \"\"", "\"path\": \"..\""),
+            "path is",
+        ),
+        (
+            "sentence_bert_config.json",
+            "{\"do_lower_case\": true}".into(),
+            "do_lower_case is true",
+        ),
+        (
+            "config_sentence_transformers.json",
+            "{\"default_prompt_name\": \"query\"}".into(),
+            "default_prompt_name is",
+        ),
+    ] {
+        let path = folder.path().join(file);
+        let before = std::fs::read(&path).ok();
+        write(file, bytes.as_bytes());
+        let error = open().expect_err(says).to_string();
+        assert!(error.contains(says), "{error}");
+        match before {
+            Some(before) => write(file, &before),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+    }
+    open().unwrap();
 }
 
 fn real() -> Option<MiniLm> {

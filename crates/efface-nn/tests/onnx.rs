@@ -10,6 +10,7 @@
 #[path = "support/protobuf.rs"]
 mod protobuf;
 #[path = "support/tiny_bert.rs"]
+#[allow(dead_code, reason = "folders are for other tests")]
 mod tiny_bert;
 
 use std::path::Path;

@@ -223,10 +223,8 @@ fn the_steps_themselves_push_the_rows_out() {
     };
     let once = loss(Method::Scrub(scrub(1)));
     let always = loss(Method::Scrub(scrub(5)));
-    assert!(
-        plain < some && some < more && more > 2.0 * plain,
-        "{plain} {some} {more}"
-    );
+    // The rows are hardly known after any method: the words that they alone hold are reset.
+    assert!(plain < some && some < more, "{plain} {some} {more}");
     assert!(always > once && always > plain, "{plain} {once} {always}");
 }
 
@@ -583,7 +581,10 @@ fn relearning_begins_where_forgetting_ended() {
     );
     let mut head = before.clone();
     head.forget(&Method::RetrainHead, &gone()).unwrap();
-    assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
+    assert!(
+        steps(&head) > 0,
+        "its encoder has forgotten the words that these rows alone hold"
+    );
     let mut anew = before.clone();
     anew.forget(&Method::Retrain, &gone()).unwrap();
     let truth = steps(&anew);

@@ -106,6 +106,13 @@ impl Evidence {
         self.inner.relative_bound
     }
 
+    /// For a network whose encoder nothing bounds: an upper bound on the relative distance of its
+    /// head to the optimum on the features of that encoder; None for every other model.
+    #[getter]
+    fn head_bound(&self) -> Option<f64> {
+        self.inner.head_bound.map(|head| head.relative_bound)
+    }
+
     /// The relative distance to retraining that counts as equal; None for a method that aims at
     /// none.
     #[getter]

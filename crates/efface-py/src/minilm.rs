@@ -29,13 +29,13 @@ impl MiniLm {
         self.encoder.width()
     }
 
-    /// SHA-256 of the weights and the tokenizer.
+    /// SHA-256 of the weights, the tokenizer and the settings.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.encoder.fingerprint()
     }
 
-    /// One row of numbers for every text, of length 1.
+    /// One row of numbers for every text.
     fn encode<'py>(
         &self,
         py: Python<'py>,

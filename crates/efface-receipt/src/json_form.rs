@@ -113,7 +113,7 @@ macro_rules! objects {
 objects! {
     Receipt {
         schema, id, origin, sequence, request_id, kind, outcome, reason, times, subject, rows, training_set, parameters, method,
-        efface, settings, claim, bound, audit, not_covered, kept_beside, copies, release, settles, keys, key_id, previous;
+        efface, settings, claim, bound, head_bound, audit, not_covered, kept_beside, copies, release, settles, keys, key_id, previous;
         seed = decimal
     }
     UncoveredPart { code, detail }

@@ -69,6 +69,9 @@ pub struct Receipt {
     pub claim: Option<ReceiptClaim>,
     /// What was measured; null when no model was computed.
     pub bound: Option<DistanceBound>,
+    /// The distance of a network's head to its optimum on the features of an encoder that nothing
+    /// bounds; null for every other model.
+    pub head_bound: Option<DistanceBound>,
     /// Tests that were run on the new model.
     pub audit: Vec<AuditEntry>,
     /// What this request could not take out.
@@ -401,13 +404,11 @@ impl Receipt {
             }
             Some(ReceiptClaim::Approximate {}) | None => {}
         }
-        if let Some(bound) = &self.bound {
-            numbers.extend(
-                [bound.distance, bound.relative]
-                    .into_iter()
-                    .flatten()
-                    .map(|n| ("bound", n)),
-            );
+        for (field, bound) in [("bound", &self.bound), ("head_bound", &self.head_bound)] {
+            let found = bound
+                .iter()
+                .flat_map(|bound| [bound.distance, bound.relative]);
+            numbers.extend(found.flatten().map(|n| (field, n)));
         }
         if let Some(release) = &self.release {
             numbers.extend(release.noise.map(|n| ("release", n)));

@@ -217,6 +217,25 @@ pub const RULES: &[ConsistencyRule] = &[
         },
     },
     ConsistencyRule {
+        name: "head_bound_is_no_bound",
+        says: "a bound of the head alone stands beside an approximate claim without a distance or a relative bound",
+        field: "head_bound",
+        holds: |receipt| {
+            let is_unbounded = matches!(
+                (&receipt.claim, &receipt.bound),
+                (
+                    Some(ReceiptClaim::Approximate {}),
+                    Some(DistanceBound {
+                        distance: None,
+                        relative: None,
+                        ..
+                    }),
+                )
+            );
+            receipt.head_bound.is_none() || is_unbounded
+        },
+    },
+    ConsistencyRule {
         name: "forgotten_time",
         says: "forgotten_at is given where rows were removed and nowhere else",
         field: "times",

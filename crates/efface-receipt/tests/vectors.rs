@@ -518,6 +518,15 @@ const BROKEN: &[BrokenRule] = &[
     ("exact_within_tolerance", 1, |receipt| {
         receipt.bound.as_mut().unwrap().relative = Some(2.7e-8)
     }),
+    ("head_bound_is_no_bound", 1, |receipt| {
+        receipt.head_bound = receipt.bound.clone()
+    }),
+    ("head_bound_is_no_bound", 5, |receipt| {
+        receipt.bound = receipt.head_bound.clone()
+    }),
+    ("head_bound_is_no_bound", 9, |receipt| {
+        receipt.head_bound = Some(DistanceBound::new(1.0, 1.0, BoundOrigin::Measured))
+    }),
     ("forgotten_time", 1, |receipt| {
         receipt.times.forgotten_at = None
     }),

@@ -98,6 +98,16 @@ pub struct Certificate {
     pub assumptions: Vec<String>,
 }
 
+/// The distance of a network's head to its optimum on the features of the encoder as it is. It says
+/// nothing of the encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HeadBound {
+    /// An upper bound on the distance to the optimal parameters of the head.
+    pub bound: f64,
+    /// The bound as a fraction of those parameters' norm.
+    pub relative_bound: f64,
+}
+
 /// The record of one request.
 ///
 /// As JSON it also has `claim`, what [`claim`](Self::claim) says, and `tolerance_missed`.
@@ -153,6 +163,10 @@ pub struct Evidence {
     pub relative_bound: f64,
     /// How the bound was obtained.
     pub bound_source: BoundSource,
+    /// The bound of the head of a network whose encoder nothing bounds; None where `bound` is that
+    /// of the whole model, or where no finite bound of the head is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_bound: Option<HeadBound>,
     /// What stands behind a claim of (ε, δ); None for other claims.
     pub certificate: Option<Certificate>,
     /// What was cleared after the method's own work; None when no column had to be, and after an
@@ -188,6 +202,22 @@ impl Evidence {
         } = left.into_iter().collect();
         self.not_covered = not_covered;
         self.kept_beside = kept_beside;
+    }
+
+    /// Restricts what is said to the head of a network: nothing bounds how far the encoder is from a
+    /// retrained one. The bound of the model becomes that of the head.
+    pub fn limit_to_head(&mut self) {
+        if self.bound.is_finite() && self.relative_bound.is_finite() {
+            self.head_bound = Some(HeadBound {
+                bound: self.bound,
+                relative_bound: self.relative_bound,
+            });
+        }
+        self.promise = Claim::Approximate;
+        self.certificate = None;
+        self.gradient_norm = None;
+        self.bound = f64::INFINITY;
+        self.relative_bound = f64::INFINITY;
     }
 
     /// Whether there was a tolerance to stay within, and the bound is above it or says nothing.
@@ -341,6 +371,22 @@ mod tests {
             (certified.claim(), certified.tolerance_missed()),
             (promise, false)
         );
+    }
+
+    #[test]
+    fn a_bound_of_the_head_is_no_bound_of_the_network() {
+        let mut limited = bounded(1e-12, 1e-13, Some(1e-9));
+        limited.limit_to_head();
+        assert_eq!(
+            (limited.claim(), limited.tolerance_missed()),
+            (Claim::Approximate, true)
+        );
+        assert!(limited.bound.is_infinite() && limited.relative_bound.is_infinite());
+        let head = limited.head_bound.unwrap();
+        assert_eq!((head.bound, head.relative_bound), (1e-12, 1e-13));
+        // The bound of the head is kept when the same evidence is limited again.
+        limited.limit_to_head();
+        assert_eq!(limited.head_bound, Some(head));
     }
 
     #[test]

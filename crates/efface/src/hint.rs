@@ -14,6 +14,8 @@ pub enum Setting {
     Aggregate,
     /// Pass over rows that the model does not hold.
     AllowMissing,
+    /// The time that training a network anew may take.
+    AtMost,
     /// Columns with one feature per value.
     Categorical,
     /// The file that keeps the state of a training.
@@ -74,9 +76,10 @@ pub enum Setting {
 
 impl Setting {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Aggregate,
         Self::AllowMissing,
+        Self::AtMost,
         Self::Categorical,
         Self::Checkpoint,
         Self::Classify,
@@ -112,6 +115,7 @@ impl Setting {
         match self {
             Self::Aggregate => "aggregate",
             Self::AllowMissing => "allow_missing",
+            Self::AtMost => "at_most",
             Self::Categorical => "categorical",
             Self::Checkpoint => "checkpoint",
             Self::Classify => "classify",

@@ -45,6 +45,8 @@ pub enum NotCovered {
     KeptCurvature,
     /// The encoder of a network was trained on the rows, and only the head forgets.
     EncoderTraining,
+    /// The encoder of a network was not trained on rows that were learned later.
+    EncoderUntrained,
     /// The words of a network's encoder were chosen from all texts.
     EncoderWords,
     /// The words that all shards of networks share were chosen from all texts.
@@ -104,6 +106,7 @@ impl NotCovered {
             Self::DeadColumns { norm: 1e-3 },
             Self::KeptCurvature,
             Self::EncoderTraining,
+            Self::EncoderUntrained,
             Self::EncoderWords,
             Self::ShardWords,
             Self::TrainedFurther,
@@ -151,6 +154,7 @@ impl NotCovered {
             Self::DeadColumns { .. } => "dead_columns",
             Self::KeptCurvature => "kept_curvature",
             Self::EncoderTraining => "encoder_training",
+            Self::EncoderUntrained => "encoder_untrained",
             Self::EncoderWords => "encoder_words",
             Self::ShardWords => "shard_words",
             Self::TrainedFurther => "trained_further",
@@ -233,15 +237,19 @@ impl fmt::Display for NotCovered {
                  ever had: whoever has the rows that are left can work a row out from them; retrain computes them anew",
             ),
             Self::EncoderTraining => f.write_str(
-                "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it",
+                "what the encoder learned from rows that left: only the head forgets; retrain or sisa cover it",
+            ),
+            Self::EncoderUntrained => f.write_str(
+                "rows that were learned and that the encoder was never trained on: a network that is trained on all \
+                 rows has another encoder; retrain trains it",
             ),
             Self::EncoderWords => f.write_str(
-                "which words have a vector: they were chosen from all texts, and stay in the file by name; training the \
-                 whole network anew drops the names that no row holds any more, and their places stay",
+                "which words have a vector: they were chosen from all texts; words that no row holds any more lose their \
+                 names and their trained vectors with every forget, and their places stay",
             ),
             Self::ShardWords => f.write_str(
-                "which words have a vector: they were chosen from all texts, and stay in the file by name; a new fit of \
-                 the rows that stay chooses them anew",
+                "which words have a vector: they were chosen from all texts; words that no row holds any more lose their \
+                 names with every forget, and their places stay; a new fit of the rows that stay chooses them anew",
             ),
             Self::TrainedFurther => f.write_str(
                 "what the network still holds of these rows: it was trained further and not anew, and nothing bounds what \

@@ -76,7 +76,7 @@ The models:
   minilm       the same with a pretrained encoder, --encoder DIR, which stays as it is
 
 The head of a network forgets like ridge (or like softmax, with --head softmax). What a trained
-encoder learned from the rows stays in it, and every report says so; `forget --method retrain`
+encoder learned from the rows stays in it: such a forget is approximate. `forget --method retrain`
 trains the whole network anew, and with --sisa a forget trains one shard. While an encoder is
 trained, ctrl-C stops it and keeps the best so far; a second one ends the command.
 
@@ -130,8 +130,12 @@ The methods, for d features, c classes, n rows, k of them to forget, s non-zeros
 An approximate method leaves a trace of the rows, which the report bounds. A method that makes no
 sense for a model is refused.
 
-The head of a network forgets by the methods of its family, and its encoder stays. retrain_head
-makes a new head; retrain trains the whole network anew, with the settings and the seed of the fit.
+The head of a network forgets by the methods of its family, and its encoder stays. If the encoder
+was trained on the rows, the claim is approximate, the command ends with code 8 where the method
+promises more, and the distance of the head is reported apart. retrain_head makes a new head;
+retrain trains the whole network anew, with the settings and the seed of the fit, and so does auto
+with a --tolerance. --at-most limits the time of that: a training that is expected to take longer
+is stopped early, nothing changes, and the error lists the cost and the effect of each method.
 A bilstm or lstm can also be trained further, encoder and all. These are the methods that papers
 compare with; they are approximate, nothing bounds what they leave, and they cost N epochs:
   fine_tune     trains on the rows that stay
@@ -216,9 +220,10 @@ truly retrained without them. Reported are, for every method beside retraining:
   utility    accuracy, RMSE and log-loss on rows that stay, and on those of --held-out
 docs/audit.md defines each and says what it cannot show. Not for networks in shards.
 
-Of a network the head is audited. fine_tune, neggrad_plus and scrub are compared as whole
-networks, beside one that is trained anew (retrain_network): accuracy on rows that stay, go and
-were held out.
+Of a network whose encoder was trained on its rows, methods are compared with a new head on that
+encoder (retrain_head), and one whole network is always trained anew (retrain_network): the first
+line has the accuracy of all of them on the rows to forget. fine_tune, neggrad_plus and scrub are
+compared as whole networks: accuracy on rows that stay, go and were held out.
 
 With --file, the rows have left the model already: the model is measured as it is.
 

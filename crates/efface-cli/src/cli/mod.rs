@@ -354,6 +354,11 @@ pub(crate) struct ForgetArguments {
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub(crate) tolerance: Option<f64>,
 
+    /// Most time that training a network anew may take, such as 10s; if it takes longer, nothing
+    /// changes, and the cost and effect of each method are listed [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) at_most: Option<DelaySeconds>,
+
     /// Steps of newton on a logistic or softmax model [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) steps: Option<usize>,

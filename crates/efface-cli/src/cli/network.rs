@@ -15,7 +15,7 @@ pub(crate) struct NetworkArguments {
     #[arg(long, value_name = "N", help_heading = "Networks")]
     pub(crate) max_tokens: Option<usize>,
 
-    /// Folder of a pretrained encoder: model.safetensors, tokenizer.json, config.json
+    /// Folder of a pretrained encoder, as sentence-transformers writes it
     #[arg(long, value_name = "DIR", help_heading = "Networks")]
     pub(crate) encoder: Option<PathBuf>,
 

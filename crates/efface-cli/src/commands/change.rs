@@ -103,10 +103,13 @@ pub(super) fn ending(report: &ChangeReport) -> String {
         format!("{rows} left")
     };
     let bound = report.evidence.relative_bound;
-    let far = if bound.is_finite() {
-        format!("at most {} (relative)", distance(bound))
-    } else {
-        "not known".to_owned()
+    let far = match report.evidence.head_bound {
+        _ if bound.is_finite() => format!("at most {} (relative)", distance(bound)),
+        Some(head) => format!(
+            "not known, because nothing bounds the encoder; that of the head alone at most {} (relative)",
+            distance(head.relative_bound)
+        ),
+        None => "not known".to_owned(),
     };
     format!(
         "{left}; distance to retraining {far}; {}",

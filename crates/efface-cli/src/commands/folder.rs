@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use efface_engine::{
     FolderAnswer, FolderOptions, FolderOutcome, ForgetOptions, forget_in_folder, index_folder,
@@ -35,6 +36,7 @@ pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
         forget: ForgetOptions {
             dry_run: args.dry_run,
             progress: &bars,
+            at_most: args.at_most.map(|limit| Duration::from_secs(limit.0)),
         },
         by_index: args.folder.by_index,
         access: terminal.access(),

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use efface::Method;
 use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection, named_method};
@@ -43,6 +44,7 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
         &ForgetOptions {
             dry_run: args.dry_run,
             progress: &bars,
+            at_most: args.at_most.map(|limit| Duration::from_secs(limit.0)),
         },
     )?;
     drop(bars);

@@ -64,16 +64,26 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
     }
     lines.push((
         "distance to retraining",
-        if summary.bound.is_finite() && summary.relative_bound.is_finite() {
-            format!(
+        match summary.head_bound {
+            _ if summary.bound.is_finite() && summary.relative_bound.is_finite() => format!(
                 "at most {} (relative {})",
                 distance(summary.bound),
                 distance(summary.relative_bound)
-            )
-        } else {
-            "not known: nothing bounds what the last change left".into()
+            ),
+            Some(_) => "not known: nothing bounds the encoder".into(),
+            None => "not known: nothing bounds what the last change left".into(),
         },
     ));
+    if let Some(head) = &summary.head_bound {
+        lines.push((
+            "distance of the head",
+            format!(
+                "at most {} (relative {}), on the features of this encoder",
+                distance(head.bound),
+                distance(head.relative_bound)
+            ),
+        ));
+    }
     if let Some(found) = &summary.certificate {
         lines.push(("certified", certificate(found)));
     }
@@ -214,6 +224,19 @@ fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
                 ));
             } else if *steps == 0 {
                 lines.push(("training", "none: the encoder is as it was drawn".into()));
+            } else {
+                lines.push((
+                    "training",
+                    format!("{steps} steps; its figures went with the rows that left"),
+                ));
+            }
+            if *steps > 0 && network.shards.is_none() {
+                let state = if network.state.is_retrained() {
+                    "trained on all rows: what it learned of a row stays where only the head forgets"
+                } else {
+                    "not that of a retraining, see not covered; forget --method retrain trains it anew"
+                };
+                lines.push(("encoder state", state.into()));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `efface forget --requests FILE`: many requests in one commit, with a receipt each.
 
 use std::path::Path;
+use std::time::Duration;
 
 use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection};
 use efface_receipt::Time;
@@ -51,6 +52,7 @@ pub(super) fn run(
         &ForgetOptions {
             dry_run: args.dry_run,
             progress: &bars,
+            at_most: args.at_most.map(|limit| Duration::from_secs(limit.0)),
         },
     );
     drop(bars);

@@ -111,6 +111,15 @@ impl Folder {
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{line}: {error}: {out}"))
     }
 
+    /// Runs a line that must do its work, end with code 8 because the result misses its tolerance,
+    /// and print one JSON object.
+    pub fn missed(&self, line: &str) -> Value {
+        let ended = self.run(line);
+        assert_eq!(ended.code, 8, "{line}: {ended:?}");
+        serde_json::from_str(&ended.out)
+            .unwrap_or_else(|error| panic!("{line}: {error}: {ended:?}"))
+    }
+
     /// Runs a line that must fail with this code, print nothing, and say all of these things.
     pub fn fails(&self, line: &str, code: i32, says: &[&str]) -> Ended {
         let ended = self.run(line);

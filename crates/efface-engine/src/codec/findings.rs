@@ -23,6 +23,9 @@ impl MethodFindings {
             seed: recipe.describe().seed,
             claim,
             bound: DistanceBound::new(evidence.bound, evidence.relative_bound, source),
+            head_bound: evidence
+                .head_bound
+                .map(|head| DistanceBound::new(head.bound, head.relative_bound, source)),
             not_covered,
             kept_beside: evidence.kept_beside.clone(),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::file::ModelConnection;
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{Certificate, Family, NotCovered, Recipe};
+use efface::{Certificate, Family, HeadBound, NotCovered, Recipe};
 use efface_receipt::{Hash, ReceiptSigner, sha256};
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +130,9 @@ pub(crate) struct ModelHead {
     /// None when unknown, which JSON has no number for.
     pub(crate) bound: Option<f64>,
     pub(crate) relative_bound: Option<f64>,
+    /// The bound of the head alone, for a network whose encoder nothing bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) head_bound: Option<HeadBound>,
     /// What stands behind a model that was trained with noise.
     pub(crate) certificate: Option<Certificate>,
     /// What the method of the last change could not take out of the model.

@@ -41,6 +41,14 @@ pub(crate) fn state_head(model: &Model, state: &ModelState) -> StateHead {
     }
 }
 
+/// Limits an evidence of the stored model, which is the head of a network, to what holds for the
+/// whole network.
+pub(crate) fn limit(manifest: &Manifest, evidence: &mut Evidence) {
+    if let Some(network) = &manifest.network {
+        network.state.limit(evidence);
+    }
+}
+
 /// The small half of a model's state.
 pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> ModelHead {
     let known = |bound: f64| bound.is_finite().then_some(bound);
@@ -49,6 +57,7 @@ pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> Mod
         state,
         bound: known(evidence.bound),
         relative_bound: known(evidence.relative_bound),
+        head_bound: evidence.head_bound,
         certificate: evidence.certificate.clone().filter(|c| {
             [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left]
                 .iter()

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use efface::{Aggregation, NotCovered};
-use efface_nn::{EncoderSettings, EpochReport, TrainSettings};
+use efface::{Aggregation, Method, NotCovered};
+use efface_nn::{EncoderSettings, EncoderState, EpochReport, TrainSettings};
 use serde::{Deserialize, Serialize};
+
+use crate::error::MethodEstimate;
 
 /// The encoder in front of a head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +21,10 @@ pub struct NetworkInfo {
     /// the processor. The last bits of the numbers are those of that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The relation of an encoder that was trained here to the rows of the model: the claim of the
+    /// whole network follows from it.
+    #[serde(default)]
+    pub state: EncoderState,
 }
 
 /// What reads the texts.
@@ -46,7 +52,7 @@ pub enum EncoderInfo {
     MiniLm {
         /// The folder at the fit.
         folder: PathBuf,
-        /// SHA-256 of its weights and tokenizer.
+        /// SHA-256 of its weights, its tokenizer and its settings.
         fingerprint: String,
         /// Its layers.
         layers: usize,
@@ -99,28 +105,102 @@ impl NetworkInfo {
         matches!(self.encoder, EncoderInfo::Lstm { steps: 1.., .. })
     }
 
-    /// What a forget leaves in the encoder. A training on the retained rows, of all of it or of the
-    /// shards that saw the rows, leaves nothing but the choice of words.
+    /// Records a change of rows that left the encoder as it was. Figures of the training that rows
+    /// had a part in which leave are dropped.
+    pub(crate) fn record(&mut self, rows_left: bool, rows_joined: bool) {
+        if self.shards.is_some() {
+            // Every shard that such a row belongs to is trained anew.
+            return;
+        }
+        if let EncoderInfo::Lstm {
+            steps,
+            history,
+            best_epoch,
+            ..
+        } = &mut self.encoder
+        {
+            self.state.record(*steps, rows_left, rows_joined);
+            if rows_left {
+                history.clear();
+                *best_epoch = None;
+            }
+        }
+    }
+
+    /// Returns true if names or vectors of words follow from the rows of the model.
+    pub(crate) fn keeps_words_of_rows(&self) -> bool {
+        matches!(
+            &self.encoder,
+            EncoderInfo::Lstm { vectors, .. } if vectors.trained || !vectors.public
+        )
+    }
+
+    /// Returns the parts of the encoder, its words included, that no forget has covered.
     pub(crate) fn not_covered(&self) -> Vec<NotCovered> {
-        match &self.encoder {
+        let words = match &self.encoder {
             // Every shard reads the same words, so that training some or all of them leaves the
             // list as it is.
-            EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => (!vectors.public)
-                .then_some(NotCovered::ShardWords)
-                .into_iter()
-                .collect(),
-            EncoderInfo::Lstm { steps, vectors, .. } => {
-                efface_nn::not_covered(*steps, vectors.public)
+            EncoderInfo::Lstm { vectors, .. } if !vectors.public => {
+                Some(match self.shards.is_some() {
+                    true => NotCovered::ShardWords,
+                    false => NotCovered::EncoderWords,
+                })
             }
-            EncoderInfo::MiniLm { .. } => Vec::new(),
-        }
+            _ => None,
+        };
+        self.state.not_covered().into_iter().chain(words).collect()
+    }
+
+    /// Returns what the methods cost and leave, where training anew takes so many seconds and
+    /// forgetting from the head so many.
+    pub(crate) fn estimates(&self, anew: f64, head: f64) -> Vec<MethodEstimate> {
+        let EncoderInfo::Lstm { training, .. } = &self.encoder else {
+            return Vec::new();
+        };
+        let epoch = anew / training.epochs.max(1) as f64;
+        let mut estimates = vec![
+            MethodEstimate {
+                method: Method::Retrain.name(),
+                seconds: anew,
+                effect: "exact",
+            },
+            MethodEstimate {
+                method: Method::default().name(),
+                seconds: head,
+                effect: "approximate; only the head forgets, and the encoder keeps what it learned of the rows",
+            },
+        ];
+        let further = Method::all()
+            .into_iter()
+            .filter(Method::trains_further)
+            .map(|method| {
+                // A step of neggrad_plus also reads a minibatch of the rows to forget.
+                let passes = match method {
+                    Method::NegGradPlus(_) => 2.0,
+                    _ => 1.0,
+                };
+                MethodEstimate {
+                    method: method.name(),
+                    seconds: epoch * passes * efface_nn::further_epochs(&method) as f64,
+                    effect: "approximate; nothing bounds what is left of the rows",
+                }
+            });
+        estimates.extend(further);
+        estimates
     }
 
     /// The part of it that is a secret to nobody and a setting of the fit, for receipts.
     pub(crate) fn settings(&self) -> serde_json::Value {
         let mut info = self.clone();
         match &mut info.encoder {
-            EncoderInfo::Lstm { history, .. } => history.clear(),
+            EncoderInfo::Lstm {
+                history,
+                best_epoch,
+                ..
+            } => {
+                history.clear();
+                *best_epoch = None;
+            }
             // A path says more of a machine than of a model; the fingerprint says which encoder it
             // is.
             EncoderInfo::MiniLm { folder, .. } => folder.clear(),

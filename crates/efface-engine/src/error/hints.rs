@@ -101,6 +101,12 @@ impl Error {
                     .set(Setting::Checkpoint, "FILE")
                     .name(Setting::LearningRate),
             ),
+            Self::TooLong { .. } => Some(
+                Hint::new("allow more with {}, or name one of these with {}; a network that is fitted with {} trains a part only")
+                    .name(Setting::AtMost)
+                    .name(Setting::Method)
+                    .name(Setting::Shards),
+            ),
             Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
             _ => None,
         }

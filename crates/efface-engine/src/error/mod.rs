@@ -1,6 +1,7 @@
 //! The one error of this crate: what happened, of which kind it is, and what to do next. Messages
 //! name lines, columns and ids, and never repeat the content of a row.
 
+mod estimate;
 mod hints;
 mod suppression;
 
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use efface::Hint;
 use efface::features::FeatureError;
 
+pub use self::estimate::MethodEstimate;
+use self::estimate::listed;
 pub use self::suppression::SuppressionKind;
 use self::suppression::who_comes_back;
 
@@ -356,6 +359,19 @@ pub enum Error {
         /// That of the fit.
         expected: String,
     },
+    /// Training the network anew would take longer than the request allows.
+    #[error(
+        "training the network anew takes about {seconds:.1} s, where {allowed} s are allowed; nothing was changed{}",
+        listed(methods)
+    )]
+    TooLong {
+        /// The seconds that the training is expected to take.
+        seconds: f64,
+        /// The seconds that it may take.
+        allowed: f64,
+        /// The methods that the request can name instead.
+        methods: Vec<MethodEstimate>,
+    },
     /// Somebody stopped it before there was anything to keep.
     #[error("interrupted before there was anything to keep; nothing was changed")]
     Interrupted,
@@ -484,7 +500,9 @@ impl Error {
                 efface_nn::minilm::MiniLmError::MaxTokens { .. } => ErrorKind::Usage,
                 _ => ErrorKind::Data,
             },
-            Self::OtherEncoder { .. } | Self::Interrupted => ErrorKind::Refused,
+            Self::OtherEncoder { .. } | Self::TooLong { .. } | Self::Interrupted => {
+                ErrorKind::Refused
+            }
         }
     }
 }

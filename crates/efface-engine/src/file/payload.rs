@@ -17,6 +17,10 @@ const CHECK: usize = 8;
 /// Random bytes of one row.
 pub(crate) type RowNonce = [u8; 32];
 
+/// Words of a row are padded to a multiple of so many, and never to more than a row can have. Rows
+/// of a network that reads at most so many words all have one length.
+const WORD_BLOCK: usize = 1024;
+
 /// Bytes in front of what a row holds.
 const FRONT: usize = CHECK + size_of::<RowNonce>();
 
@@ -35,6 +39,16 @@ pub(crate) struct StoredRow {
     /// The words that the features were made from, where they are kept.
     pub(crate) words: Vec<u32>,
     pub(crate) features: StoredFeatures,
+}
+
+impl StoredRow {
+    /// Returns the ids of the row's words; none where the file keeps features alone.
+    pub(crate) fn word_ids(&self) -> &[u32] {
+        match &self.features {
+            StoredFeatures::WordIds(ids) => ids,
+            _ => &self.words,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -72,23 +86,33 @@ pub(crate) struct OutgoingRow<'a> {
 /// Replaces `out` by the bytes of a row; gives their digest.
 pub(crate) fn encode(
     number: u64,
-    layout: RowLayout,
+    shape: RowShape,
     nonce: &RowNonce,
     row: &OutgoingRow<'_>,
     out: &mut Vec<u8>,
 ) -> RowDigest {
     out.clear();
-    append(number, layout, nonce, row, out)
+    append(number, shape, nonce, row, out)
+}
+
+/// Appends the ids of a row's words, padded with zeros: the length of a row that is overwritten
+/// stays in the file, and must not tell how long its text was. No word has the id 0.
+fn append_words(words: &[u32], shape: RowShape, out: &mut Vec<u8>) {
+    let padded = words.len().next_multiple_of(WORD_BLOCK).min(shape.words);
+    let padding = padded.saturating_sub(words.len());
+    let ids = words.iter().copied().chain(std::iter::repeat_n(0, padding));
+    ids.for_each(|id| out.extend(id.to_le_bytes()));
 }
 
 /// Appends the bytes of a row to others; gives their digest.
 pub(crate) fn append(
     number: u64,
-    layout: RowLayout,
+    shape: RowShape,
     nonce: &RowNonce,
     row: &OutgoingRow<'_>,
     out: &mut Vec<u8>,
 ) -> RowDigest {
+    let layout = shape.layout;
     let start = out.len();
     out.extend([0; CHECK]);
     out.extend(nonce);
@@ -103,9 +127,7 @@ pub(crate) fn append(
         .for_each(|target| out.extend(target.to_le_bytes()));
     if layout == RowLayout::Encoded {
         out.extend((row.words.len() as u32).to_le_bytes());
-        row.words
-            .iter()
-            .for_each(|word| out.extend(word.to_le_bytes()));
+        append_words(row.words, shape, out);
     }
     match layout {
         RowLayout::Dense64 => match row.features {
@@ -126,8 +148,7 @@ pub(crate) fn append(
             });
         }
         RowLayout::WordIds => {
-            let ids = row.features.word_ids().unwrap_or_default();
-            ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
+            append_words(row.features.word_ids().unwrap_or_default(), shape, out);
         }
     }
     let (check, digest) = checksum(number, &out[start + CHECK..]);
@@ -166,7 +187,7 @@ pub(crate) fn substance_of(shape: RowShape, row: &OutgoingRow<'_>) -> Hash {
     let mut bytes = Vec::new();
     encode(
         0,
-        shape.layout,
+        shape,
         &[0; 32],
         &OutgoingRow {
             id: "",
@@ -209,7 +230,9 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
     if shape.layout == RowLayout::Encoded {
         let count = u32::from_le_bytes(*take(&mut bytes, 4)?.first_chunk()?) as usize;
         words = integers(&mut bytes, count)?;
-        (1..=shape.words).contains(&count).then_some(())?;
+        let padding = bytes.len().checked_sub(shape.derived_bytes())?;
+        let is_padding = take(&mut bytes, padding)?.iter().all(|byte| *byte == 0);
+        (is_padding && (1..=shape.words).contains(&count)).then_some(())?;
     }
     let features = match shape.layout {
         RowLayout::Dense32 | RowLayout::Encoded => {
@@ -227,7 +250,7 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
         RowLayout::WordIds => {
             let count = bytes.len() / 4;
             (count <= shape.words).then_some(())?;
-            StoredFeatures::WordIds(integers(&mut bytes, count)?)
+            StoredFeatures::WordIds(unpadded(integers(&mut bytes, count)?))
         }
     };
     (bytes.is_empty() && weight >= 0.0).then_some(StoredRow {
@@ -239,6 +262,16 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
         words,
         features,
     })
+}
+
+/// Removes the padding behind word ids.
+fn unpadded(mut ids: Vec<u32>) -> Vec<u32> {
+    let length = ids
+        .iter()
+        .rposition(|id| *id != 0)
+        .map_or(0, |last| last + 1);
+    ids.truncate(length);
+    ids
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -301,6 +334,43 @@ fn singles(bytes: &mut &[u8], count: usize) -> Option<Vec<f32>> {
 mod tests {
     use super::*;
 
+    /// An overwritten row keeps its length.
+    #[test]
+    fn the_length_of_a_row_does_not_tell_how_long_its_text_was() {
+        for layout in [RowLayout::Encoded, RowLayout::WordIds] {
+            let shape = RowShape {
+                layout,
+                width: 2,
+                outputs: 1,
+                words: 250,
+            };
+            let length = |words: usize| {
+                let ids = vec![3; words];
+                let row = OutgoingRow {
+                    id: "r1",
+                    subject: None,
+                    weight: 1.0,
+                    targets: &[1.0],
+                    words: if layout == RowLayout::Encoded {
+                        &ids
+                    } else {
+                        &[]
+                    },
+                    features: match layout {
+                        RowLayout::Encoded => RowRef::Dense32(&[1.0, 2.0]),
+                        _ => RowRef::WordIds(&ids),
+                    },
+                };
+                let mut bytes = Vec::new();
+                encode(7, shape, &[9; 32], &row, &mut bytes);
+                let (stored, _) = decode(7, shape, &bytes).unwrap();
+                assert_eq!(stored.word_ids(), ids);
+                bytes.len()
+            };
+            assert_eq!((length(1), length(99)), (length(250), length(250)));
+        }
+    }
+
     #[test]
     fn rows_come_back_and_nothing_else_does() {
         let shapes = [
@@ -334,7 +404,7 @@ mod tests {
                 features,
             };
             let mut bytes = Vec::new();
-            let written = encode(7, layout, &[9; 32], &row, &mut bytes);
+            let written = encode(7, shape, &[9; 32], &row, &mut bytes);
             let (stored, digest) = decode(7, shape, &bytes).unwrap();
             assert_eq!(digest, written);
             assert_eq!(

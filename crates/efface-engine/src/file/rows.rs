@@ -2,7 +2,7 @@
 //! unless a method cannot do without.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -322,6 +322,27 @@ fn each_decoded(
     Ok(true)
 }
 
+/// Keeps those of the `words` that no row of the model holds but the rows `gone`. Reading ends as
+/// soon as none is left.
+pub(crate) fn keep_unused(
+    connection: &ModelConnection,
+    outline: &RowOutline,
+    gone: &HashSet<u64>,
+    words: &mut HashSet<u32>,
+) -> Result<(), FileFault> {
+    if !words.is_empty() {
+        each_decoded(connection, outline, |number, row, _, _| {
+            if !gone.contains(&number) {
+                for word in row.word_ids() {
+                    words.remove(word);
+                }
+            }
+            Ok(!words.is_empty())
+        })?;
+    }
+    Ok(())
+}
+
 impl RowStore for StoreRows<'_> {
     fn len(&self) -> usize {
         self.outline.rows as usize
@@ -534,7 +555,7 @@ pub(crate) fn encode(
     out: &mut Vec<u8>,
 ) -> EncodedRow {
     let start = out.len();
-    let digest = payload::append(number, shape.layout, nonce, row, out);
+    let digest = payload::append(number, shape, nonce, row, out);
     EncodedRow {
         content: payload::content(shape, &out[start..]),
         digest,
@@ -551,7 +572,7 @@ pub(crate) fn insert(
     buffer: &mut Vec<u8>,
 ) -> Result<WrittenRow, FileFault> {
     let nonce = *random_bytes().map_err(|error| FileFault::Damaged(error.to_string()))?;
-    let digest = payload::encode(number, shape.layout, &nonce, row, buffer);
+    let digest = payload::encode(number, shape, &nonce, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, connection.seal(place(number), buffer)?])?;
     Ok(WrittenRow {
@@ -566,7 +587,7 @@ pub(crate) fn insert(
 pub(crate) fn renew(
     connection: &ModelConnection,
     number: u64,
-    layout: RowLayout,
+    shape: RowShape,
     stored: &StoredRow,
     features: RowRef<'_>,
 ) -> Result<RowDigest, FileFault> {
@@ -579,7 +600,7 @@ pub(crate) fn renew(
         features,
     };
     let mut buffer = Vec::new();
-    let digest = payload::encode(number, layout, &stored.nonce, &row, &mut buffer);
+    let digest = payload::encode(number, shape, &stored.nonce, &row, &mut buffer);
     let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
     let sealed = connection.seal(place(number), &buffer)?;
     if connection

@@ -63,6 +63,7 @@ pub(crate) struct MethodFindings {
     pub(crate) seed: Option<u64>,
     pub(crate) claim: efface_receipt::ReceiptClaim,
     pub(crate) bound: DistanceBound,
+    pub(crate) head_bound: Option<DistanceBound>,
     pub(crate) not_covered: Vec<NotCovered>,
     pub(crate) kept_beside: Vec<NotCovered>,
 }
@@ -126,6 +127,7 @@ impl ReceiptDraft {
         let mut seed = None;
         let mut claim = None;
         let mut bound = None;
+        let mut head_bound = None;
         let mut not_covered = Vec::new();
         let mut kept_beside = Vec::new();
         if let Some(mut found) = self.findings {
@@ -135,6 +137,7 @@ impl ReceiptDraft {
             seed = found.seed;
             claim = Some(found.claim);
             bound = Some(found.bound);
+            head_bound = found.head_bound;
             not_covered = found.not_covered;
             kept_beside = found.kept_beside;
         }
@@ -175,6 +178,7 @@ impl ReceiptDraft {
             seed,
             claim,
             bound,
+            head_bound,
             audit: self.audit,
             not_covered: not_covered.iter().map(uncovered_part).collect(),
             kept_beside: kept_beside.iter().map(uncovered_part).collect(),

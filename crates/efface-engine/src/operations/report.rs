@@ -4,7 +4,9 @@
 use std::fmt;
 
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{Certificate, Evidence, Form, Hint, NotCovered, Precomputed, Recipe, Setting};
+use efface::{
+    Certificate, Evidence, Form, HeadBound, Hint, NotCovered, Precomputed, Recipe, Setting,
+};
 use efface_receipt::RequestOutcome;
 use serde::{Serialize, Serializer};
 
@@ -244,6 +246,9 @@ pub struct ModelSummary {
     pub bound: f64,
     /// The bound as a fraction of the parameters' norm.
     pub relative_bound: f64,
+    /// The bound of the head alone, for a network whose encoder nothing bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_bound: Option<HeadBound>,
     /// How often the sums were factored anew.
     pub refactorisations: usize,
     /// The size of the file.

@@ -26,10 +26,11 @@ use super::change::{OpenedChange, RowChange, settle_draft};
 use super::model_draft::ModelDraft;
 use super::open_model::OpenModel;
 use super::report::ReceiptPlace;
-use super::request::{ForgetRequest, RowSelection};
+use super::request::{ForgetOptions, ForgetRequest, RowSelection};
 use super::{forget, verify};
 use crate::clock;
 use crate::codec::manifest::Manifest;
+use crate::codec::model as stored_model;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, PlannedOutput};
 use crate::file::{self, FileFault, ModelStore, PATIENCE, damaged, paths};
@@ -204,13 +205,22 @@ impl NewerLog {
         let (gone, lost) = self.compare(&change)?;
         let forgotten = gone.len() as u64;
         let mut evidence = change.current_model()?.evidence();
+        stored_model::limit(&change.manifest, &mut evidence);
         evidence.set_left_behind(change.left_behind()?);
         let mut findings =
             MethodFindings::new(&evidence, &change.manifest.model.recipe, &Method::default())
                 .with_network(change.manifest.network.as_ref());
         if !gone.is_empty() {
             let all = ForgetRequest::new(RowSelection::Ids(Vec::new()));
-            let worked = forget::without(&mut change, &all, &gone, progress);
+            let worked = forget::without(
+                &mut change,
+                &all,
+                &gone,
+                &ForgetOptions {
+                    progress,
+                    ..ForgetOptions::default()
+                },
+            );
             let (outcome, renewal) = worked.map_err(|error| change.name_rows(error))?;
             let planned = change.plan(RowChange {
                 outcome,

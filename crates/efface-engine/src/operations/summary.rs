@@ -61,6 +61,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
                 state,
                 bound,
                 relative_bound,
+                head_bound,
                 certificate,
                 ..
             },
@@ -97,6 +98,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         exports,
         bound: bound.unwrap_or(f64::INFINITY),
         relative_bound: relative_bound.unwrap_or(f64::INFINITY),
+        head_bound,
         refactorisations: state.refactorisations,
         file_bytes,
         encrypted,

@@ -1,6 +1,6 @@
 //! `config.json`: the sizes of the network, and the refusal of networks that are not a plain BERT.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::{MiniLmError, MiniLmResult};
 
@@ -9,7 +9,7 @@ const FILE: &str = "config.json";
 const LARGEST_SIZE: usize = 1 << 24;
 
 /// The sizes of a BERT encoder, by the names that its configuration file gives them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MiniLmConfig {
     /// Width of a token's vector.
     pub hidden_size: usize,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum MiniLmError {
     /// A file is absent or unreadable.
-    #[error("cannot read {file} in {}: {source}; an encoder is a folder of model.safetensors, tokenizer.json and config.json", folder.display())]
+    #[error("cannot read {file} in {}: {source}; an encoder is a folder of model.safetensors, tokenizer.json, config.json, modules.json and 1_Pooling/config.json, as sentence-transformers writes it", folder.display())]
     Read {
         /// The file.
         file: &'static str,

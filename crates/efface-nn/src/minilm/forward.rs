@@ -11,7 +11,9 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use super::config::MiniLmConfig;
-use super::kernels::{add_bias, add_norm, bias_gelu, layer_norm, softmax, unit_mean};
+use super::kernels::{
+    add_bias, add_norm, bias_gelu, layer_norm, mean, scale_to_unit_length, softmax,
+};
 use super::weights::{MiniLmLayer, MiniLmLinear, MiniLmWeights};
 
 /// Buffers that batches share, so that memory is asked for once.
@@ -37,6 +39,7 @@ pub(super) struct EncodingBuffers {
 pub(super) fn run<'s>(
     config: &MiniLmConfig,
     weights: &MiniLmWeights,
+    unit_length: bool,
     texts: &[&[u32]],
     scratch: &'s mut EncodingBuffers,
 ) -> &'s [f32] {
@@ -88,7 +91,10 @@ pub(super) fn run<'s>(
         );
     }
     for (range, out) in ranges(texts).zip(s.out.chunks_exact_mut(hidden)) {
-        unit_mean(&s.x[range.start * hidden..range.end * hidden], out);
+        mean(&s.x[range.start * hidden..range.end * hidden], out);
+        if unit_length {
+            scale_to_unit_length(out);
+        }
     }
     &s.out
 }

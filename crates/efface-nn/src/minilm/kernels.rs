@@ -101,8 +101,8 @@ pub(super) fn softmax(rows: &mut [f32], width: usize) {
     );
 }
 
-/// The mean of some rows, scaled to length 1. A mean of 0 stays 0.
-pub(super) fn unit_mean(rows: &[f32], out: &mut [f32]) {
+/// Writes the mean of some rows.
+pub(super) fn mean(rows: &[f32], out: &mut [f32]) {
     let width = out.len();
     out.fill(0.0);
     for row in rows.chunks_exact(width) {
@@ -110,6 +110,10 @@ pub(super) fn unit_mean(rows: &[f32], out: &mut [f32]) {
     }
     let count = (rows.len() / width) as f32;
     out.iter_mut().for_each(|x| *x /= count);
+}
+
+/// Scales a row to length 1. A row of zeros stays one.
+pub(super) fn scale_to_unit_length(out: &mut [f32]) {
     let length = sum(out, |x| x * x).sqrt().max(1e-12);
     out.iter_mut().for_each(|x| *x /= length);
 }

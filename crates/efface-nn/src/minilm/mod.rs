@@ -1,10 +1,11 @@
 //! A frozen pretrained sentence encoder: all-MiniLM-L6-v2, or any BERT of its kind, from a folder
-//! that holds `model.safetensors`, `tokenizer.json` and `config.json`.
+//! as sentence-transformers writes it: `model.safetensors`, `tokenizer.json`, `config.json`,
+//! `modules.json` and `1_Pooling/config.json`.
 //!
 //! The forward pass is written here, in f32 and for inference only. The tokens of a batch are
 //! packed one after another without padding: the products with weights do not care where a sentence
 //! ends, and attention runs sentence by sentence. A text becomes the mean of its tokens' vectors,
-//! scaled to length 1.
+//! scaled to length 1 if `modules.json` lists that. Other poolings are refused.
 //!
 //! The weights are public and no row of the user's had a part in them. A head fitted on these
 //! features is therefore all that there is to forget from.
@@ -13,11 +14,12 @@ mod config;
 mod error;
 mod forward;
 mod kernels;
+mod modules;
 mod tokens;
 mod weights;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -31,6 +33,7 @@ pub use error::{MiniLmError, MiniLmResult};
 use crate::device::{DeviceBert, NetworkDevice};
 use crate::onnx;
 use forward::EncodingBuffers;
+use modules::SentenceModules;
 use tokens::WordPieceTokenizer;
 use weights::MiniLmWeights;
 
@@ -49,6 +52,7 @@ pub struct MiniLm {
     config: MiniLmConfig,
     tokenizer: WordPieceTokenizer,
     weights: MiniLmWeights,
+    modules: SentenceModules,
     fingerprint: String,
     max_tokens: usize,
     threads: usize,
@@ -61,13 +65,30 @@ impl MiniLm {
         let config = read(folder, "config.json", LARGEST_JSON)?;
         let tokenizer = read(folder, "tokenizer.json", LARGEST_JSON)?;
         let weights = read(folder, "model.safetensors", LARGEST_WEIGHTS)?;
-        Self::from_bytes(&config, &tokenizer, &weights)
+        let modules = read(folder, modules::MODULES, LARGEST_JSON)?;
+        let pooling = read(folder, modules::POOLING, LARGEST_JSON)?;
+        let modules = SentenceModules::parse(&modules, &pooling)?;
+        let texts = read_if_there(folder, modules::TEXTS)?;
+        let prompts = read_if_there(folder, modules::PROMPTS)?;
+        modules::check_texts(texts.as_deref(), prompts.as_deref())?;
+        Self::with_modules(&config, &tokenizer, &weights, modules)
     }
 
-    /// Reads the encoder from the contents of its three files.
+    /// Reads the encoder from the contents of its three large files; texts become means of length
+    /// 1, as those of all-MiniLM-L6-v2 do.
     pub fn from_bytes(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> MiniLmResult<Self> {
+        let modules = SentenceModules { unit_length: true };
+        Self::with_modules(config, tokenizer, weights, modules)
+    }
+
+    fn with_modules(
+        config: &[u8],
+        tokenizer: &[u8],
+        weights: &[u8],
+        modules: SentenceModules,
+    ) -> MiniLmResult<Self> {
         let config = MiniLmConfig::parse(config)?;
-        let fingerprint = fingerprint(weights, tokenizer);
+        let fingerprint = fingerprint(weights, tokenizer, &config, modules)?;
         let tokenizer = WordPieceTokenizer::parse(tokenizer, config.vocab_size)?;
         let weights = MiniLmWeights::read(weights, &config)?;
         let max_tokens = MAX_TOKENS.min(config.max_position_embeddings);
@@ -75,6 +96,7 @@ impl MiniLm {
             config,
             tokenizer,
             weights,
+            modules,
             fingerprint,
             max_tokens,
             threads: 1,
@@ -105,10 +127,14 @@ impl MiniLm {
     /// Has a device encode, if it has room for the weights and for texts of as many tokens as are
     /// read now. Its sums round otherwise: a text's numbers differ in their last digits from those
     /// that the processor gives.
+    ///
+    /// Devices give vectors of length 1. The processor encodes where the folder asks for others.
     pub fn with_device(mut self, device: &dyn NetworkDevice) -> MiniLmResult<Self> {
-        self.device = device
-            .bert(&self.to_onnx(), self.max_tokens)
-            .map_err(device_fault)?;
+        if self.modules.unit_length {
+            self.device = device
+                .bert(&self.to_onnx(), self.max_tokens)
+                .map_err(device_fault)?;
+        }
         Ok(self)
     }
 
@@ -133,8 +159,9 @@ impl MiniLm {
         &self.config
     }
 
-    /// SHA-256, in hexadecimal, of `model.safetensors` followed by `tokenizer.json`. Two encoders
-    /// of one fingerprint give the same features, so a model can refuse any other.
+    /// SHA-256, in hexadecimal, of the weights, the tokenizer, the settings of the network and the
+    /// steps after it. Two encoders of one fingerprint give the same features, so a model can
+    /// refuse any other.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -147,7 +174,7 @@ impl MiniLm {
 
     /// The weights as the ONNX writer wants them.
     pub fn to_onnx(&self) -> onnx::OnnxBert<'_> {
-        self.weights.to_onnx(&self.config)
+        self.weights.to_onnx(&self.config, self.modules.unit_length)
     }
 
     /// Encodes texts, a row each. `progress` hears how many are done, from the calling thread.
@@ -242,7 +269,8 @@ impl MiniLm {
         scratch: &'s mut EncodingBuffers,
     ) -> &'s [f32] {
         let texts: Vec<&[u32]> = batch.iter().map(|&text| tokens[text].as_slice()).collect();
-        forward::run(&self.config, &self.weights, &texts, scratch)
+        let unit_length = self.modules.unit_length;
+        forward::run(&self.config, &self.weights, unit_length, &texts, scratch)
     }
 }
 
@@ -272,14 +300,35 @@ fn batches(tokens: &[Vec<u32>], size: usize) -> Vec<Vec<usize>> {
     batches
 }
 
-fn fingerprint(weights: &[u8], tokenizer: &[u8]) -> String {
+fn fingerprint(
+    weights: &[u8],
+    tokenizer: &[u8],
+    config: &MiniLmConfig,
+    modules: SentenceModules,
+) -> MiniLmResult<String> {
+    // The parsed settings and not their bytes: other fields of config.json change no output.
+    let settings = serde_json::to_vec(&(config, modules)).map_err(|source| MiniLmError::Json {
+        file: "config.json",
+        source,
+    })?;
     let mut hash = Sha256::new();
-    hash.update(weights);
-    hash.update(tokenizer);
-    hash.finalize()
+    for part in [weights, tokenizer, &settings] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    Ok(hash
+        .finalize()
         .iter()
         .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .collect())
+}
+
+/// Reads a file that not every folder has.
+fn read_if_there(folder: &Path, name: &'static str) -> MiniLmResult<Option<Vec<u8>>> {
+    match read(folder, name, LARGEST_JSON) {
+        Err(MiniLmError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// Reads one file of the folder, never more than `most` bytes of it.

@@ -95,7 +95,7 @@ impl MiniLmWeights {
         })
     }
 
-    pub(super) fn to_onnx(&self, config: &MiniLmConfig) -> onnx::OnnxBert<'_> {
+    pub(super) fn to_onnx(&self, config: &MiniLmConfig, unit_length: bool) -> onnx::OnnxBert<'_> {
         let epsilon = config.layer_norm_eps;
         let layers = self.layers.iter().map(|layer| onnx::BertLayer {
             query_key_value: layer.query_key_value.to_onnx(),
@@ -114,6 +114,7 @@ impl MiniLmWeights {
             longest: config.max_position_embeddings,
             hidden: config.hidden_size,
             heads: config.num_attention_heads,
+            unit_length,
         }
     }
 }

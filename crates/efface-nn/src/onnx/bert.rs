@@ -1,4 +1,4 @@
-//! A BERT encoder with mean pooling and unit length, and a head after it.
+//! A BERT encoder with mean pooling, and a head after it.
 
 use super::error::{OnnxError, OnnxResult};
 use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
@@ -40,11 +40,13 @@ pub struct OnnxBert<'a> {
     pub hidden: usize,
     /// Attention heads, a divisor of the width.
     pub heads: usize,
+    /// True if the mean over the tokens is scaled to length 1.
+    pub unit_length: bool,
 }
 
 impl OnnxBert<'_> {
-    /// From `input_ids` and `attention_mask`, both [batch, time], to `features` of unit length and,
-    /// with a head, `scores`.
+    /// From `input_ids` and `attention_mask`, both [batch, time], to `features` and, with a
+    /// head, `scores`.
     pub fn model(&self, head: Option<&OnnxHead<'_>>) -> OnnxResult<OnnxModel> {
         if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
             let range = format!("a divisor of the width, {}", self.hidden);
@@ -220,7 +222,7 @@ impl OnnxBert<'_> {
         g.node("Reshape", &[&read, "all_heads"], &[])
     }
 
-    /// The mean over the tokens that are there, at length 1.
+    /// Adds the mean over the tokens that are there, scaled to length 1 where that is asked for.
     fn pool(&self, g: &mut OnnxGraph, x: &str) -> OnnxResult<()> {
         let apart = [("keepdims", NodeAttribute::Int(0))];
         let mask = g.node("Unsqueeze", &["mask", "axis_2"], &[])?;
@@ -232,6 +234,9 @@ impl OnnxBert<'_> {
             &[("keepdims", NodeAttribute::Int(1))],
         )?;
         let count = g.node("Max", &[&count, "one"], &[])?;
+        if !self.unit_length {
+            return g.named("Div", &[&total, &count], &[], &["features"]);
+        }
         let mean = g.node("Div", &[&total, &count], &[])?;
         let axes = [
             ("axes", NodeAttribute::Ints(&[1])),

@@ -11,12 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::{FORMAT, TensorReader, TensorWriter, damaged};
 use crate::backbone::Backbone;
 use crate::embedding::{Embedding, FIRST_WORD};
+use crate::encoder_state::EncoderState;
 use crate::error::Result;
 use crate::head::head_recipe;
 use crate::network::Network;
 use crate::plan::EncoderSettings;
 use crate::recipe::NetworkRecipe;
 use crate::train::TrainSettings;
+
+/// The beginning of the names of the arrays of the linear head that an encoder was trained with.
+const TRAINING_HEAD: &str = "head.";
 
 /// The small half of a stored network.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +35,8 @@ struct NetworkFile {
     public_words: bool,
     classes: usize,
     steps: u64,
+    #[serde(default)]
+    state: EncoderState,
     max_tokens: usize,
     /// Whether words and vectors are in the file. Otherwise the reader supplies them.
     vectors: bool,
@@ -64,8 +70,14 @@ pub(crate) fn write(
     head: Option<&Model>,
 ) -> Result<Vec<u8>> {
     let mut writer = TensorWriter::default();
-    for (name, shape, values) in backbone.iter().flat_map(|backbone| backbone.arrays()) {
-        writer.single(name, shape.to_vec(), values);
+    if let Some(backbone) = backbone {
+        for (name, shape, values) in backbone.arrays() {
+            if name.starts_with(TRAINING_HEAD) && !backbone.keeps_training_head() {
+                writer.single(name, shape.to_vec(), &vec![0.0; values.len()]);
+            } else {
+                writer.single(name, shape.to_vec(), values);
+            }
+        }
     }
     let embedding = &recipe.embedding;
     if vectors {
@@ -89,6 +101,7 @@ pub(crate) fn write(
         public_words: embedding.public,
         classes: backbone.map_or(0, Backbone::classes),
         steps: backbone.map_or(0, Backbone::steps),
+        state: backbone.map_or_else(EncoderState::default, Backbone::state),
         max_tokens,
         vectors,
         arrays: backbone.is_some(),
@@ -136,6 +149,7 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
             plan,
             parameters,
             steps: file.steps,
+            state: file.state,
             max_tokens,
         })
     } else {
@@ -246,7 +260,7 @@ impl Backbone {
         writer.text("words", embedding.words().join("\n"));
         for (name, shape, values) in self.arrays() {
             // The head of the training served the training alone.
-            if name != "embedding" && !name.starts_with("head.") {
+            if name != "embedding" && !name.starts_with(TRAINING_HEAD) {
                 writer.single(name, shape.to_vec(), values);
             }
         }

@@ -27,16 +27,16 @@ mod relearn;
 mod scrub;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use efface::methods::{FineTune, NegGradPlus, Scrub};
-use efface::{Claim, Evidence, Method, NotCovered, RowId, RowStore, Rows};
+use efface::{Evidence, Method, RowId, RowStore, Rows};
 
-use crate::backbone::{Backbone, not_covered};
+use crate::backbone::Backbone;
+use crate::encoder_state::EncoderState;
 use crate::error::{Error, Result};
 use crate::head::evidence_at_optimum;
-use crate::recipe::{NetworkRecipe, TrainedNetwork};
-use crate::texts::{TrainingTexts, row_ids};
+use crate::recipe::TrainedNetwork;
+use crate::texts::{TrainingTexts, words_in};
 use crate::train::{StepObjective, TrainSettings, TrainingProgress};
 
 /// A network that was trained further.
@@ -104,7 +104,10 @@ pub fn train_further(
     }
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = texts.filter(|id| !out.contains(&id));
-    let recipe = named_by(&backbone.recipe, &retained)?;
+    let unused = backbone.embedding().unused(&words_in(&retained)?);
+    let mut recipe = backbone.recipe.clone();
+    recipe.remove_names(&unused);
+    let backbone = &backbone.with_training_head(texts)?;
     let mut lessons = TrainingTexts::read(&retained, &recipe.embedding)?;
     let kept = lessons.texts.len();
     lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
@@ -128,7 +131,7 @@ pub fn train_further(
             );
         }
     };
-    let trained = recipe
+    let mut trained = recipe
         .train_on(
             backbone,
             &retained,
@@ -138,6 +141,13 @@ pub fn train_further(
             progress,
         )
         .map_err(too_far)?;
+    // Steps that read the forgotten rows move the vectors of words that these rows alone hold.
+    let after = &mut trained.network.backbone;
+    after.reset_vectors(&unused);
+    after.state = EncoderState {
+        trained_further: backbone.state.trained_further || !gone.is_empty(),
+        ..backbone.state
+    };
     let evidence = further_evidence(method, &trained, gone.len(), settings.learning_rate)?;
     Ok(TunedNetwork { trained, evidence })
 }
@@ -169,7 +179,6 @@ fn further_evidence(
     } = trained;
     let mut evidence = evidence_at_optimum(&network.head);
     evidence.method = method.name().into();
-    evidence.promise = Claim::Approximate;
     evidence.reason = Some(format!(
         "{} epochs, a constant rate of {rate:e}",
         checkpoint.epoch
@@ -188,24 +197,11 @@ fn further_evidence(
     evidence.iterations = checkpoint.step as usize;
     evidence.refactored = true;
     evidence.precomputed.clear();
-    unbound(&mut evidence);
-    if forgotten > 0 {
-        evidence.not_covered.push(NotCovered::TrainedFurther);
-    }
-    evidence
-        .not_covered
-        .extend(not_covered(0, network.embedding().public));
-    Ok(evidence)
-}
-
-/// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder
-/// that still knows the rows.
-pub fn unbound(evidence: &mut Evidence) {
     // A method that aims at no distance has no tolerance to miss.
     evidence.tolerance = None;
-    evidence.gradient_norm = None;
-    evidence.bound = f64::INFINITY;
-    evidence.relative_bound = f64::INFINITY;
+    evidence.limit_to_head();
+    network.backbone().describe(&mut evidence);
+    Ok(evidence)
 }
 
 /// A fit whose loss overflowed can be resumed from its last state; a forget has no state to go back
@@ -233,19 +229,4 @@ fn too_far(error: Error) -> Error {
 struct LessonSides {
     retained: Vec<usize>,
     forgotten: Vec<usize>,
-}
-
-/// The recipe without the names of words that no retained row holds, where words were chosen from
-/// the rows.
-fn named_by(recipe: &NetworkRecipe, retained: &Rows) -> Result<NetworkRecipe> {
-    let mut recipe = recipe.clone();
-    if !recipe.embedding.public {
-        let known = recipe.embedding.id_count();
-        let mut used = HashSet::new();
-        for view in retained.iter() {
-            used.extend(row_ids(view.features, known)?);
-        }
-        recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
-    }
-    Ok(recipe)
 }

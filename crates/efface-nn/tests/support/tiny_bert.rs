@@ -116,6 +116,34 @@ pub(crate) fn weights(tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Vec<u8> {
     safetensors::serialize(views, None).expect("serialises")
 }
 
+/// `modules.json` of a folder whose vectors have length 1, or have not.
+pub(crate) fn modules(unit_length: bool) -> String {
+    let module = |path: &str, kind: &str| {
+        format!(r#"{{"path": "{path}", "type": "sentence_transformers.models.{kind}"}}"#)
+    };
+    let mut all = vec![module("", "Transformer"), module("1_Pooling", "Pooling")];
+    all.extend(unit_length.then(|| module("2_Normalize", "Normalize")));
+    format!("[{}]", all.join(","))
+}
+
+/// `1_Pooling/config.json` of one of the poolings of sentence-transformers, such as `mean_tokens`.
+pub(crate) fn pooling(mode: &str) -> String {
+    let modes = ["cls_token", "mean_tokens", "max_tokens", "lasttoken"]
+        .map(|known| format!(r#""pooling_mode_{known}": {}"#, known == mode));
+    format!(r#"{{"word_embedding_dimension": 16, {}}}"#, modes.join(","))
+}
+
+/// The files of a whole folder, by name.
+pub(crate) fn folder(weights: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("config.json", config().into_bytes()),
+        ("tokenizer.json", tokenizer(&[]).into_bytes()),
+        ("model.safetensors", weights),
+        ("modules.json", modules(true).into_bytes()),
+        ("1_Pooling/config.json", pooling("mean_tokens").into_bytes()),
+    ]
+}
+
 pub(crate) fn model() -> MiniLm {
     let weights = weights(&tensors());
     MiniLm::from_bytes(config().as_bytes(), tokenizer(&[]).as_bytes(), &weights)

@@ -132,6 +132,7 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
         seed: None,
         claim: None,
         bound: None,
+        head_bound: None,
         audit: Vec::new(),
         not_covered: Vec::new(),
         kept_beside: Vec::new(),
@@ -316,6 +317,13 @@ pub fn log() -> Log {
     learn.training_set.after = states[2];
     learn.parameters.after = parameters[2];
     computed(&mut learn, "exact", 1e-15);
+    // The head of a network whose encoder nothing bounds.
+    learn.claim = Some(ReceiptClaim::Approximate {});
+    learn.head_bound = learn.bound.replace(DistanceBound::new(
+        f64::INFINITY,
+        f64::INFINITY,
+        BoundOrigin::Measured,
+    ));
     log.push(learn, &new);
 
     log.push(

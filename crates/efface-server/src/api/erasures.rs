@@ -105,6 +105,10 @@ pub(super) struct ModelErasure {
     /// An upper bound on the distance to a model fitted without the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     bound: Option<f64>,
+    /// For a network whose encoder nothing bounds: an upper bound on the relative distance of its
+    /// head to the optimum on the features of that encoder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_bound: Option<f64>,
     /// The largest leverage of a row: how much of its own prediction it decided, between 0 and 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     leverage: Option<f64>,
@@ -657,6 +661,7 @@ fn of_report(model: String, report: ChangeReport) -> ModelErasure {
         missing: Some(report.missing as u64),
         rows: Some(report.rows as u64),
         bound: report.bound.is_finite().then_some(report.bound),
+        head_bound: report.evidence.head_bound.map(|head| head.relative_bound),
         leverage: report
             .evidence
             .largest_leverage
@@ -690,6 +695,7 @@ impl ModelErasure {
             missing: None,
             rows: None,
             bound: None,
+            head_bound: None,
             leverage: None,
             moved: None,
             withdrawn: None,

@@ -43,6 +43,9 @@ pub(super) struct ModelOverview {
     bound: Option<f64>,
     /// The bound as a fraction of the parameters' norm.
     relative_bound: Option<f64>,
+    /// For a network whose encoder nothing bounds: an upper bound on the relative distance of its
+    /// head to the optimum on the features of that encoder.
+    head_bound: Option<f64>,
     /// What a forget cannot take out of it, as stable names.
     #[schema(value_type = Vec<Object>)]
     not_covered: Vec<efface::NotCovered>,
@@ -94,6 +97,7 @@ impl ModelOverview {
                 .relative_bound
                 .is_finite()
                 .then_some(facts.relative_bound),
+            head_bound: facts.head_bound.map(|head| head.relative_bound),
             not_covered: facts.not_covered.clone(),
             kept_beside: facts.kept_beside.clone(),
             receipts: facts.receipts,

@@ -145,6 +145,7 @@ pub(crate) fn evidence(
             bound / norm.max(f64::MIN_POSITIVE)
         },
         bound_source: BoundSource::Carried,
+        head_bound: None,
         certificate: None,
         cleared: None,
         precomputed: vec![Precomputed {

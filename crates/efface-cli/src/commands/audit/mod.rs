@@ -111,8 +111,28 @@ fn request(args: &AuditArguments) -> Result<AuditRequest> {
     })
 }
 
-/// Twins first, then how near, then who can tell, then what is not claimed.
+/// The accuracy of every state on the rows to forget, for a network whose encoder was trained on
+/// them: what is above that of the network trained anew, the encoder still knows of the rows.
+fn recall(report: &AuditReport) -> Option<String> {
+    let shares: Vec<String> = report
+        .recall()
+        .into_iter()
+        .map(|(state, accuracy)| format!("{state} {:.1} %", 100.0 * accuracy))
+        .collect();
+    (!shares.is_empty()).then(|| {
+        format!(
+            "accuracy on the rows to forget: {}; retrain_network was trained without them, encoder and all, and \
+             retrain_head is a new head on the encoder that was trained on them",
+            shares.join(", ")
+        )
+    })
+}
+
+/// Accuracy on the rows to forget first, then twins, then how near, then who can tell, then what is not claimed.
 fn tell(report: &AuditReport, terminal: &Terminal) -> Result {
+    if let Some(line) = recall(report) {
+        terminal.message(&line);
+    }
     tell_twins(report, terminal);
     terminal.result(&nearness(report))?;
     if let Some(membership) = &report.membership {
@@ -226,7 +246,11 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
         _ => "exact".into(),
     };
     // A whole network has features of its own, and so no distance between parameters.
-    let none = if state.state == "retrain" { "0" } else { "" };
+    let none = if state.state == report.comparison {
+        "0"
+    } else {
+        ""
+    };
     let mut line = vec![
         named(state),
         claim,
@@ -276,7 +300,7 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
     let injection = report.injection.as_ref()?;
     match state {
         "before" => Some(1.0),
-        "retrain" => Some(injection.retrained / injection.before),
+        name if name == report.comparison => Some(injection.retrained / injection.before),
         _ => injection
             .ways
             .iter()
@@ -361,8 +385,13 @@ pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
     let Some(membership) = &report.membership else {
         return Vec::new();
     };
-    let (Some(before), Some(truth)) = (membership.of("before"), membership.of("retrain")) else {
+    let truth = membership.of(report.comparison);
+    let (Some(before), Some(truth)) = (membership.of("before"), truth) else {
         return Vec::new();
+    };
+    let retraining = match report.comparison {
+        "retrain_head" => "a new head on the same encoder",
+        _ => "retraining",
     };
     let mut said = Vec::new();
     if before.forgotten.auc_interval.low <= 0.5 {
@@ -375,15 +404,17 @@ pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
     for exposure in membership
         .exposures
         .iter()
-        .filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
+        .filter(|e| report.is_compared(&e.state))
     {
         let found = &exposure.forgotten;
         let says = match truth.forgotten.auc {
-            truth if truth < found.auc_interval.low => "finds more in it than in retraining",
-            truth if truth > found.auc_interval.high => {
-                "finds less in it than in retraining, by chance or otherwise"
+            truth if truth < found.auc_interval.low => {
+                format!("finds more in it than in {retraining}")
             }
-            _ => "cannot tell it from retraining here",
+            truth if truth > found.auc_interval.high => {
+                format!("finds less in it than in {retraining}, by chance or otherwise")
+            }
+            _ => format!("cannot tell it from {retraining} here"),
         };
         let words = format!("{}: U-LiRA {says}", exposure.state);
         said.push(AuditFinding {

@@ -63,8 +63,12 @@ fn in_short(report: &AuditReport) -> Section {
     let methods = report
         .states
         .iter()
-        .filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
-    let mut lines: Vec<RichText> = methods.map(|state| verdict(report, state)).collect();
+        .filter(|state| report.is_compared(&state.state));
+    let mut lines: Vec<RichText> = super::recall(report)
+        .into_iter()
+        .map(RichText::new)
+        .collect();
+    lines.extend(methods.map(|state| verdict(report, state)));
     for finding in super::findings(report) {
         let mut line = match finding.words.split_once(": ") {
             Some((method, rest)) if finding.areas.is_some() => {
@@ -104,7 +108,10 @@ fn verdict(report: &AuditReport, state: &StateReport) -> RichText {
     let word = if known.is_empty() {
         "nothing could be measured"
     } else if known.iter().all(|left| left.abs() <= NOTHING) {
-        "as retraining"
+        match report.comparison {
+            "retrain_head" => "as a new head on the same encoder",
+            _ => "as retraining",
+        }
     } else {
         "leaves something"
     };
@@ -277,7 +284,10 @@ fn attacks(report: &AuditReport) -> Section {
         });
     }
     table.note("Intervals are 95 %, from leaving out pairs of oracles. A rate is left out where there were too few games to see it.");
-    margins.note("Of retrain it is 0: a model against itself.");
+    margins.note(format!(
+        "Of {} it is 0: a model against itself.",
+        report.comparison
+    ));
     apart.note(
         "Of retrain it is what chance alone gives. Estimates from histograms are in audit.json.",
     );

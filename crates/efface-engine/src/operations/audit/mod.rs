@@ -61,7 +61,7 @@ struct AuditSubject {
     twins: TwinReport,
     not_claimed: Vec<String>,
     left_out: Vec<String>,
-    /// The network as a whole, where methods that train it further are compared.
+    /// The network as a whole, where its encoder was trained on the rows of the model.
     whole: Option<WholeNetwork>,
 }
 
@@ -93,13 +93,19 @@ pub(crate) fn audit(
     let ways: Vec<Method> = subject.ways.iter().map(|(method, _)| *method).collect();
     progress.start("retraining and forgetting", None);
     let mut states = subject.states(request)?;
+        let comparison = subject.comparison();
     if let Some(whole) = &subject.whole {
         states.extend(whole.states(&subject.gone, request.seed, progress)?);
         subject.left_out.push(whole.left_out());
     }
     let injection = subject.injection(&ways)?;
     progress.finish();
-    let membership = subject.membership(&ways, request, progress)?;
+    let mut membership = subject.membership(&ways, request, progress)?;
+    for exposure in membership.iter_mut().flat_map(|found| &mut found.exposures) {
+        if exposure.state == Method::Retrain.name() {
+            exposure.state = comparison.into();
+        }
+    }
     let AuditSubject { rows, gone, .. } = &subject;
     Ok(AuditReport {
         model: subject.recipe.describe().name,
@@ -110,6 +116,7 @@ pub(crate) fn audit(
         gone_before: subject.gone_before,
         seed: request.seed,
         twins: subject.twins,
+        comparison,
         states,
         injection,
         membership,
@@ -189,7 +196,7 @@ fn read(
         AuditRows::Present(who) => gone = selected_rows(&change, who)?,
         AuditRows::Sample(count) => gone = sample(&rows, *count, request.seed)?,
         AuditRows::Gone(source) => {
-            if whole.is_some() {
+            if whole.as_ref().is_some_and(WholeNetwork::has_methods) {
                 return Err(Error::request(
                     "rows that left before cannot be forgotten by training further",
                     Hint::new("name rows that the model holds, with {}, {} or {}")
@@ -198,7 +205,10 @@ fn read(
                         .name(Setting::Sample),
                 ));
             }
-            let (old, _) = from_file(source, "forgotten rows")?;
+            let (old, words) = from_file(source, "forgotten rows")?;
+            if let Some(whole) = &mut whole {
+                whole.add_departed(&words, &old)?;
+            }
             gone.extend(old.ids());
             rows.append(&features.model.rows(&old)?)?;
             features.add(&old)?;
@@ -344,7 +354,7 @@ impl AuditSubject {
             view: None,
         };
         let retained = self.rows.ids().filter(|id| !out.contains(id)).collect();
-        let retrained = self.fitted_on("retrain", &retained)?;
+        let retrained = self.fitted_on(self.comparison(), &retained)?;
         if self.gone_before {
             let before = AuditedModel {
                 seconds: None,
@@ -369,6 +379,15 @@ impl AuditSubject {
             });
         }
         Ok(models)
+    }
+
+    /// Returns the name of the model that the states are compared with: a retraining, or of a
+    /// network whose encoder was trained on its rows a new head on that encoder.
+    fn comparison(&self) -> &'static str {
+        match &self.whole {
+            Some(_) => Method::RetrainHead.name(),
+            None => Method::Retrain.name(),
+        }
     }
 
     /// Every state of the model, and how far it is from the one that retraining gives.
@@ -404,6 +423,7 @@ impl AuditSubject {
             rows: &rows_retrained,
             names: names_retrained.as_deref(),
         };
+        let comparison = self.comparison();
         let bootstrap = Bootstrap {
             seed: request.seed,
             ..Bootstrap::default()
@@ -430,7 +450,7 @@ impl AuditSubject {
             let against = |unseen: &Rows| {
                 population_threshold(model, self.task, &forgotten, unseen, &bootstrap)
             };
-            let is_truth = state.name == "retrain";
+            let is_truth = state.name == comparison;
             let own_names = names(state);
             let seen = ModelView {
                 model,

@@ -7,6 +7,7 @@ use efface::{Evidence, Method};
 use efface_receipt::AuditEntry;
 use serde::Serialize;
 
+use super::whole::RETRAINED;
 use crate::operations::request::RowSelection;
 use crate::operations::row_source::RowSource;
 
@@ -80,6 +81,9 @@ pub struct AuditReport {
     pub seed: u64,
     /// Rows that are equal to others: looked at before anything was split.
     pub twins: TwinReport,
+    /// The state that the others are compared with: `retrain`, or `retrain_head` of a network whose
+    /// encoder was trained on its rows. Then `retrain_network` is a network that was trained anew.
+    pub comparison: &'static str,
     /// Every state of the model: before, retrained, and after each method.
     pub states: Vec<StateReport>,
     /// The injected feature; None where the model has no weights.
@@ -124,7 +128,8 @@ impl TwinReport {
 /// One state of the model.
 #[derive(Debug, Clone, Serialize)]
 pub struct StateReport {
-    /// `before`, `retrain`, the name of a method, or `model` for a model that had forgotten before.
+    /// `before`, `retrain` or `retrain_head`, the name of a method, `model` for a model that had
+    /// forgotten before, or `retrain_network`.
     pub state: String,
     /// What the method said of itself.
     pub evidence: Option<Evidence>,
@@ -150,6 +155,24 @@ impl AuditReport {
         self.states.iter().find(|state| state.state == name)
     }
 
+    /// Returns true if the state of that name is one that is compared, and not one to compare with.
+    pub fn is_compared(&self, state: &str) -> bool {
+        !["before", self.comparison, RETRAINED].contains(&state)
+    }
+
+    /// Returns the share of the rows to forget that each state still answers as they were labelled,
+    /// for a network whose encoder was trained on its rows; else nothing.
+    pub fn recall(&self) -> Vec<(&str, f64)> {
+        let shares = self
+            .states
+            .iter()
+            .filter_map(|state| Some((state.state.as_str(), state.forgotten.accuracy?)));
+        match self.state(RETRAINED) {
+            Some(_) => shares.collect(),
+            None => Vec::new(),
+        }
+    }
+
     /// The figures that a receipt holds: names of tests, and numbers.
     pub fn results(&self) -> Vec<AuditEntry> {
         let mut results = vec![audit(
@@ -160,8 +183,11 @@ impl AuditReport {
         let methods = || {
             self.states
                 .iter()
-                .filter(|state| !matches!(state.state.as_str(), "before" | "retrain"))
+                .filter(|state| self.is_compared(&state.state))
         };
+        for (state, accuracy) in self.recall() {
+            results.push(audit(format!("forgotten_accuracy/{state}"), None, accuracy));
+        }
         for state in methods() {
             if let Some(l2) = state.distance.as_ref().and_then(|distance| distance.l2) {
                 results.push(audit(format!("l2_distance/{}", state.state), None, l2));

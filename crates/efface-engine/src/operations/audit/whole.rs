@@ -1,6 +1,6 @@
-//! Whole networks in an audit: the methods that train a network further, beside a network that is
-//! truly trained anew. What an audit says of the head's methods compares heads on the features of
-//! one encoder; here every network has features of its own, so that there is no distance between
+//! Whole networks in an audit: a network that is truly trained anew, and beside it the methods that
+//! train a network further. What an audit says of the head's methods compares heads on the features
+//! of one encoder; here every network has features of its own, so that there is no distance between
 //! parameters to tell, but how each does on rows that stay, go, and were never seen.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::operations::network::{encoder, not_trained_here, texts, train};
 use crate::progress::Progress;
 
 /// The state of a network that was trained anew.
-const RETRAINED: &str = "retrain_network";
+pub(super) const RETRAINED: &str = "retrain_network";
 
 /// The most steps of relearning, and their rate as a share of the fit's: small, so that networks
 /// can be told apart by steps.
@@ -34,8 +34,8 @@ pub(crate) struct WholeNetwork {
 }
 
 impl WholeNetwork {
-    /// The methods among these that train a network further, ready to be compared; None where there
-    /// is none.
+    /// The network of a model whose encoder was trained on its rows, with the methods among these
+    /// that train a network further; None for every other model.
     pub(crate) fn read(
         store: &ModelStore,
         manifest: &Manifest,
@@ -47,18 +47,23 @@ impl WholeNetwork {
             .copied()
             .filter(Method::trains_further)
             .collect();
-        let Some(first) = methods.first() else {
+        let network = manifest.network.as_ref();
+        let Some(network) = network.filter(|network| network.is_trained_here()) else {
+            return match methods.first() {
+                Some(first) => Err(not_trained_here(first)),
+                None => Ok(None),
+            };
+        };
+        if methods.is_empty() && !network.holds_rows() {
+            // Retraining would give the same encoder: a new head is a new network.
             return Ok(None);
-        };
-        let Some(network) = manifest
-            .network
-            .as_ref()
-            .filter(|network| network.is_trained_here())
-        else {
-            return Err(not_trained_here(first));
-        };
+        }
         let (_, backbone) = encoder(store, manifest)?;
         let texts = texts(store, stored, network.max_tokens, &[])?;
+        let backbone = match network.holds_rows() {
+            true => backbone.with_training_head(&texts)?,
+            false => backbone,
+        };
         Ok(Some(Self {
             backbone,
             texts,
@@ -67,8 +72,24 @@ impl WholeNetwork {
         }))
     }
 
-    /// Rows that no network saw: their words, and the rest as the head reads it.
+    /// Returns true if methods that train a network further are compared.
+    pub(crate) fn has_methods(&self) -> bool {
+        !self.methods.is_empty()
+    }
+
+    /// Takes rows that no network saw: their words, and the rest as the head reads it.
     pub(crate) fn hold_out(&mut self, words: &[Vec<u32>], encoded: &Rows) -> Result<()> {
+        self.held_out = Some(self.rows_of_words(words, encoded)?);
+        Ok(())
+    }
+
+    /// Takes rows that have left the model, which are read from a file.
+    pub(crate) fn add_departed(&mut self, words: &[Vec<u32>], encoded: &Rows) -> Result<()> {
+        let departed = self.rows_of_words(words, encoded)?;
+        Ok(self.texts.append(&departed)?)
+    }
+
+    fn rows_of_words(&self, words: &[Vec<u32>], encoded: &Rows) -> Result<Rows> {
         let mut table = WordIds::new(self.texts.width());
         for row in words {
             table.push(row)?;
@@ -77,13 +98,8 @@ impl WholeNetwork {
             .iter()
             .flat_map(|view| view.targets.to_vec())
             .collect();
-        self.held_out = Some(Rows::with_ids(
-            encoded.ids().collect(),
-            table,
-            targets,
-            encoded.outputs(),
-        )?);
-        Ok(())
+        let ids = encoded.ids().collect();
+        Ok(Rows::with_ids(ids, table, targets, encoded.outputs())?)
     }
 
     /// A network trained anew, and the network after every method.
@@ -97,7 +113,7 @@ impl WholeNetwork {
         let retained = self.texts.filter(|id| !out.contains(&id));
         let forgotten = self.texts.filter(|id| out.contains(&id));
         let started = Instant::now();
-        let anew = train::anew(self.backbone.recipe(), &retained, progress)?;
+        let anew = train::anew(self.backbone.recipe(), &retained, None, progress)?;
         let target = self.backbone.training_loss(&forgotten)?;
         let rate = f64::from(self.backbone.recipe().training.learning_rate) * RELEARNING_RATE;
         let relearn =
@@ -152,9 +168,10 @@ impl WholeNetwork {
         networks.into_iter().map(state).collect()
     }
 
-    /// What an audit of these methods leaves out.
+    /// Returns the sentence on the measures that an audit of whole networks leaves out.
     pub(crate) fn left_out(&self) -> String {
-        let names: Vec<&str> = self.methods.iter().map(Method::name).collect();
+        let mut names = vec![RETRAINED];
+        names.extend(self.methods.iter().map(Method::name));
         format!(
             "distances, the injected feature and the attacks by oracles for {}: every network reads features of its own, and \
              every oracle would be a training of the network; `cargo xtask bench nn gap` plays U-LiRA on whole networks",

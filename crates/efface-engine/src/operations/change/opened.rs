@@ -31,6 +31,17 @@ pub(crate) struct ArrivingRows {
     pub(crate) unknown: u64,
 }
 
+impl ArrivingRows {
+    /// Returns the ids of all words of the rows, where the model reads texts through a network.
+    pub(super) fn word_ids(&self) -> impl Iterator<Item = u32> {
+        let read = self
+            .rows
+            .iter()
+            .flat_map(|row| row.features.word_ids().unwrap_or_default());
+        self.words.iter().flatten().chain(read).copied()
+    }
+}
+
 /// A change that has begun. Nothing is computed and nothing is written yet.
 pub(crate) struct OpenedChange<'a> {
     pub(crate) model: &'a OpenModel,

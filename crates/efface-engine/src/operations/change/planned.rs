@@ -1,6 +1,8 @@
 //! The second phase of a change: the new model and the rows that come and go are known, and nothing
 //! is written.
 
+use std::collections::HashSet;
+
 use efface::{Claim, Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
 
@@ -12,10 +14,10 @@ use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
 use crate::file::rows::HashedRow;
-use crate::file::{OutgoingRow, RowDigest, StoreRows, StoredRow};
+use crate::file::{self, OutgoingRow, RowDigest, StoreRows, StoredRow};
 use crate::ledger::suppression::{SuppressedName, SuppressionScope};
 use crate::ledger::{MethodFindings, ModelState, row_leaf};
-use crate::operations::network::NetworkRenewal;
+use crate::operations::network::{NetworkRenewal, without_words};
 use crate::operations::parameters;
 
 /// What an operation worked out: the model that its method gave, and the rows that come and go with
@@ -47,6 +49,15 @@ pub(super) struct LeavingRow {
     pub(super) substance: Option<Hash>,
     /// Its leaf in the training set.
     pub(super) commitment: Hash,
+}
+
+/// The rows that leave, and the names that leave with them.
+struct Departures {
+    rows: Vec<LeavingRow>,
+    /// Features that lost their name.
+    dropped: usize,
+    /// The ids of the words of these rows, where the model reads texts through a network.
+    words: HashSet<u32>,
 }
 
 /// How the new model is stored.
@@ -103,7 +114,12 @@ impl<'a> PlannedChange<'a> {
         if let Some(new) = &new {
             opened.count_arrivals(&new.rows);
         }
-        let (gone, dropped) = opened.count_departures(&gone)?;
+        let Departures {
+            rows: gone,
+            dropped,
+            words,
+        } = opened.count_departures(&gone)?;
+        let renewal = opened.follow_network(renewal, &gone, words, new.as_ref())?;
         if let Some(renewed) = opened.renewed.take() {
             opened.encoder = Some(renewed);
         }
@@ -142,6 +158,7 @@ impl<'a> PlannedChange<'a> {
                     .into(),
             );
         }
+        model::limit(&opened.manifest, &mut evidence);
         let before = opened.manifest.state();
         let forgotten = if forgets { gone.len() } else { 0 };
         let stored = match &form {
@@ -164,13 +181,6 @@ impl<'a> PlannedChange<'a> {
             opened.encoder.as_ref(),
             read_off_rows,
         ));
-        if renewal.is_some() || gone.is_empty() {
-            // The encoder owes these rows nothing: it was trained without them, or before they
-            // came. A method that trained it further says what it left in words of its own.
-            evidence
-                .not_covered
-                .retain(|what| *what != NotCovered::EncoderTraining);
-        }
         if let Some(unknown) = new
             .as_ref()
             .map(|new| new.unknown)
@@ -236,11 +246,46 @@ impl<'a> OpenedChange<'a> {
         }
     }
 
-    /// Takes the words and classes of rows that leave into account; gives the rows, and how many
-    /// features lost their name.
-    fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
+    /// Records the change of rows in the description of a network, and drops what the `words` of
+    /// rows that leave left in it, where no row holds them any more.
+    fn follow_network(
+        &mut self,
+        renewal: Option<NetworkRenewal>,
+        gone: &[LeavingRow],
+        mut words: HashSet<u32>,
+        new: Option<&ArrivingRows>,
+    ) -> Result<Option<NetworkRenewal>> {
+        if let Some(network) = renewal.as_ref().and_then(NetworkRenewal::network) {
+            self.manifest.network = Some(network.clone());
+            return Ok(renewal);
+        }
+        let Some(network) = &mut self.manifest.network else {
+            return Ok(renewal);
+        };
+        network.record(!gone.is_empty(), new.is_some());
+        if gone.is_empty() {
+            return Ok(renewal);
+        }
+        if !network.keeps_words_of_rows() {
+            words.clear();
+        }
+        if let Some(new) = new {
+            new.word_ids().for_each(|word| {
+                words.remove(&word);
+            });
+        }
+        let gone: HashSet<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
+        let outline = self.manifest.outline();
+        self.store()
+            .with(|connection| file::rows::keep_unused(connection, &outline, &gone, &mut words))?;
+        without_words(self.store(), &self.manifest, &words)
+    }
+
+    /// Takes the words and classes of rows that leave into account.
+    fn count_departures(&mut self, gone: &[RowId]) -> Result<Departures> {
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
+        let mut words = HashSet::new();
         // What one row has compared with the list is at hand for the next.
         let rows = self.rows();
         for &row in gone {
@@ -249,9 +294,14 @@ impl<'a> OpenedChange<'a> {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries(), &stored.targets);
             }
             self.manifest.blueprint.count(&stored.targets, false);
+            words.extend(stored.word_ids());
             leaving.push(departing);
         }
-        Ok((leaving, dropped))
+        Ok(Departures {
+            rows: leaving,
+            dropped,
+            words,
+        })
     }
 
     /// A row that leaves, and what the file holds of it.

@@ -70,6 +70,7 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
         bound: manifest.model.bound.unwrap_or(f64::INFINITY),
         relative_bound: manifest.model.relative_bound.unwrap_or(f64::INFINITY),
         bound_source: efface::BoundSource::Carried,
+        head_bound: manifest.model.head_bound,
         certificate: None,
         cleared: None,
         precomputed: Vec::new(),

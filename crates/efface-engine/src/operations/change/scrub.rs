@@ -118,6 +118,7 @@ impl<'a> OpenedChange<'a> {
         let state = model.to_state()?;
         let mut evidence = idle_evidence(&self.manifest);
         model.update_evidence(&mut evidence);
+        model::limit(&self.manifest, &mut evidence);
         let store = self.store();
         let manifest = &mut self.manifest;
         let encoder = self.encoder.as_ref();
@@ -125,6 +126,7 @@ impl<'a> OpenedChange<'a> {
         manifest.model.state = model::state_head(&model, &state);
         manifest.model.bound = finite(evidence.bound);
         manifest.model.relative_bound = finite(evidence.relative_bound);
+        manifest.model.head_bound = evidence.head_bound;
         store.with(|connection| {
             overwrite_rows(connection, manifest, &waited)?;
             if manifest.husks > manifest.rows {

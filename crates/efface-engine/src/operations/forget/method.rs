@@ -1,13 +1,14 @@
 //! The method of a request at work: on a model, on the head of a network, or on a whole network.
 
+use std::time::Instant;
+
 use efface::{Hint, Method, Model, Outcome, RowId, Setting};
 use efface_nn::forget_from_head;
 
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
 use crate::operations::network::{self, NetworkRenewal, retrain, train_further};
-use crate::operations::request::ForgetRequest;
-use crate::progress::Progress;
+use crate::operations::request::{ForgetOptions, ForgetRequest};
 
 /// The model without some rows, as a request asks for it, and the network where all of it was
 /// trained.
@@ -15,9 +16,10 @@ pub(crate) fn without(
     change: &mut OpenedChange<'_>,
     request: &ForgetRequest,
     gone: &[RowId],
-    progress: &dyn Progress,
+    options: &ForgetOptions<'_>,
 ) -> Result<(Outcome<Model>, Option<NetworkRenewal>)> {
     network::check(request)?;
+    let progress = options.progress;
     let rows = change.rows();
     if change.follows_rows(&request.method)
         && let Some(mut outcome) = change.refitted(&request.method, gone, None, progress)?
@@ -33,6 +35,13 @@ pub(crate) fn without(
         .network
         .as_ref()
         .is_some_and(|network| network.is_trained_here());
+    let trains_anew = *method == Method::Retrain || method.tolerance().is_some();
+    if options.at_most.is_some() && !(trained_here && trains_anew) {
+        return Err(Error::request(
+            "a limit of time is for training a network anew, and this request trains none",
+            Hint::new("leave out {}").name(Setting::AtMost),
+        ));
+    }
     if method.trains_further() && !trained_here {
         return Err(network::not_trained_here(method));
     }
@@ -51,8 +60,36 @@ pub(crate) fn without(
         ));
     };
     let mut renewal = None;
-    let outcome = if *method == Method::Retrain && trained_here {
-        let (outcome, trained) = retrain(store, manifest, &rows, gone, progress)?;
+    let asks_tolerance = method.tolerance().is_some() && network.holds_rows();
+    let outcome = if trained_here && (*method == Method::Retrain || asks_tolerance) {
+        let trained = retrain(store, manifest, &rows, gone, options.at_most, progress);
+        let (mut outcome, trained) = match trained {
+            Err(Error::TooLong {
+                seconds, allowed, ..
+            }) => {
+                let started = Instant::now();
+                forget_from_head(
+                    &*change.current_model()?,
+                    &Method::default(),
+                    false,
+                    &rows,
+                    gone,
+                )?;
+                return Err(Error::TooLong {
+                    seconds,
+                    allowed,
+                    methods: network.estimates(seconds, started.elapsed().as_secs_f64()),
+                });
+            }
+            trained => trained?,
+        };
+        if asks_tolerance {
+            outcome.evidence.tolerance = method.tolerance();
+            let anew = outcome.evidence.reason.take().unwrap_or_default();
+            outcome.evidence.reason = Some(format!(
+                "the encoder was trained on the rows, so that no method of the head reaches a tolerance: {anew}"
+            ));
+        }
         renewal = Some(trained);
         outcome
     } else if method.trains_further() {

@@ -111,7 +111,7 @@ fn forget_together(
         group.nothing_found(change)?
     } else {
         progress.start("working out the model without them", None);
-        let worked = method::without(&mut change, first, &gone, options.progress);
+        let worked = method::without(&mut change, first, &gone, options);
         match worked.map_err(|error| change.name_rows(error)) {
             Ok((outcome, renewal)) => group.erase(change, gone, outcome, renewal)?,
             // Which of them is at fault only shows when each stands for itself.
@@ -274,8 +274,9 @@ impl RequestGroup<'_> {
         let [plan] = self.plans else {
             return Err(error);
         };
-        // A caller who stopped a training may ask again, under the same name.
-        if matches!(error, Error::Interrupted)
+        // A caller who stopped a training, or gave it too little time, may ask again, under the same
+        // name.
+        if matches!(error, Error::Interrupted | Error::TooLong { .. })
             || plan.name.is_none()
             || error.kind() != ErrorKind::Refused
             || self.signer.is_none()

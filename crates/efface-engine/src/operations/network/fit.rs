@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use efface::{Aggregation, Fit, Hint, Model, Recipe, RowId, Rows, Setting, ShardRecipe, Sisa};
 use efface_nn::minilm::MiniLm;
-use efface_nn::{Backbone, Embedding, NetworkRecipe, TrainingCheckpoint, head_recipe};
+use efface_nn::{
+    Backbone, Embedding, EncoderState, NetworkRecipe, TrainingCheckpoint, head_recipe,
+};
 
 use super::train;
 use crate::codec::blueprint::{Blueprint, MOST_TOKENS};
@@ -86,6 +88,7 @@ fn minilm(
         max_tokens: most,
         shards: None,
         device,
+        state: EncoderState::default(),
     };
     let (mut blueprint, _) = ingest::observe_texts(request, most, None, progress)?;
     blueprint.layout = RowLayout::Dense32;
@@ -190,6 +193,7 @@ fn lstm(
         max_tokens,
         shards: None,
         device: trained.device,
+        state: EncoderState::default(),
     };
     let bytes = backbone.to_bytes()?;
     let model = head;
@@ -266,6 +270,7 @@ fn shards(
             aggregation,
         }),
         device: None,
+        state: EncoderState::default(),
     };
     let backbone = Some(recipe.to_bytes(blueprint.width)?);
     let parts = NetworkParts {

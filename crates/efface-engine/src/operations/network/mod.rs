@@ -15,7 +15,7 @@ pub(crate) mod train;
 
 pub(crate) use export::export;
 pub(crate) use fit::prepare;
-pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further};
+pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further, without_words};
 
 pub use efface_nn::{EncoderSettings, EpochReport, NetworkDevice, Pooling, Squash, TrainSettings};
 

@@ -3,16 +3,16 @@
 //! replaced; rows keep their content, which is their words.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::time::Duration;
 
-use efface::{Evidence, Method, Model, Outcome, RowId, RowStore, Rows, WordIds};
-use efface_nn::{Backbone, TrainedNetwork, TunedNetwork};
+use efface::{Method, Model, Outcome, RowId, RowStore, Rows, WordIds};
+use efface_nn::{Backbone, EncoderState, NetworkRecipe, TrainedNetwork, TunedNetwork, words_in};
 
 use super::fit::describe;
 use super::train;
 use crate::codec::manifest::Manifest;
 use crate::codec::network_info::{EncoderInfo, NetworkInfo};
-use crate::codec::text_encoder::{PART, word_lists};
+use crate::codec::text_encoder::PART;
 use crate::error::{Error, Result};
 use crate::file::ModelConnection;
 use crate::file::{
@@ -20,16 +20,14 @@ use crate::file::{
 };
 use crate::progress::Progress;
 
-/// What a training made, to be written with the change that asked for it.
+/// The parts of a network that a change replaces beside its head.
 pub(crate) struct NetworkRenewal {
     /// The new encoder; None where the new model has none that was trained here.
     backbone: Option<Vec<u8>>,
-    /// The new features of rows that stay, and what is told of the encoder; None where all rows are
-    /// new.
-    renewed: Option<(Rows, NetworkInfo)>,
-    /// Whether the training began from the old parameters, so that it still holds something of the
-    /// rows that left.
-    is_further: bool,
+    /// The new features of rows that stay; None where these keep theirs, or where all rows are new.
+    encoded: Option<Rows>,
+    /// The new description of the network; None where it stays.
+    network: Option<NetworkInfo>,
 }
 
 /// Trains on all rows but those `gone`.
@@ -38,6 +36,7 @@ pub(crate) fn retrain(
     manifest: &Manifest,
     stored: &StoreRows<'_>,
     gone: &[RowId],
+    at_most: Option<Duration>,
     progress: &dyn Progress,
 ) -> Result<(Outcome<Model>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
@@ -51,17 +50,15 @@ pub(crate) fn retrain(
     }
     let mut recipe = backbone.recipe().clone();
     let texts = texts(store, stored, network.max_tokens, gone)?;
-    if !recipe.embedding.public {
-        // A word that no row holds any more is not in the file by name either.
-        let used = word_lists(&texts)?.into_iter().flatten().collect();
-        recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
-    }
+    // A word that no row holds any more is not in the file by name either.
+    let unused = recipe.embedding.unused(&words_in(&texts)?);
+    recipe.remove_names(&unused);
     let TrainedNetwork {
         network: trained,
         encoded,
         checkpoint,
         ..
-    } = train::anew(&recipe, &texts, progress)?;
+    } = train::anew(&recipe, &texts, at_most, progress)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
     evidence.reason = Some(match &network.device {
         None => "the whole network was trained anew, from the seed of the fit".into(),
@@ -74,12 +71,13 @@ pub(crate) fn retrain(
     let info = NetworkInfo {
         encoder: describe(&backbone, &checkpoint, false),
         device: None,
+        state: EncoderState::default(),
         ..network.clone()
     };
     let renewal = NetworkRenewal {
         backbone: Some(backbone.to_bytes()?),
-        renewed: Some((encoded, info)),
-        is_further: false,
+        encoded: Some(encoded),
+        network: Some(info),
     };
     Ok((
         Outcome {
@@ -111,13 +109,23 @@ pub(crate) fn train_further(
     let (backbone, head) = tuned.into_parts();
     let mut info = network.clone();
     // What is told of the training stays that of the fit, but for the steps.
-    if let EncoderInfo::Lstm { steps, .. } = &mut info.encoder {
+    if let EncoderInfo::Lstm {
+        steps,
+        history,
+        best_epoch,
+        ..
+    } = &mut info.encoder
+    {
         *steps = backbone.steps();
+        // They were computed with the rows that leave.
+        history.clear();
+        *best_epoch = None;
     }
+    info.state.trained_further |= !gone.is_empty();
     let renewal = NetworkRenewal {
         backbone: Some(backbone.to_bytes()?),
-        renewed: Some((encoded, info)),
-        is_further: true,
+        encoded: Some(encoded),
+        network: Some(info),
     };
     Ok((
         Outcome {
@@ -172,22 +180,60 @@ pub(crate) fn texts(
     })
 }
 
+/// Removes what the words `unused`, which no row holds any more, left in the words and vectors of a
+/// network. Returns None where nothing is to be removed.
+pub(crate) fn without_words(
+    store: &ModelStore,
+    manifest: &Manifest,
+    unused: &HashSet<u32>,
+) -> Result<Option<NetworkRenewal>> {
+    let Some(NetworkInfo {
+        encoder: EncoderInfo::Lstm { steps, .. },
+        shards,
+        max_tokens,
+        ..
+    }) = &manifest.network
+    else {
+        return Ok(None);
+    };
+    let bytes = || store.with(|connection| parts::bytes(connection, &manifest.parts, PART));
+    let bytes = if shards.is_some() {
+        if unused.is_empty() {
+            return Ok(None);
+        }
+        let (mut recipe, _) = NetworkRecipe::from_bytes(&bytes()?)?;
+        recipe.remove_names(unused);
+        recipe.to_bytes(*max_tokens)?
+    } else {
+        if unused.is_empty() && *steps == 0 {
+            return Ok(None);
+        }
+        let mut backbone = Backbone::from_bytes(&bytes()?)?;
+        if unused.is_empty() && backbone.state().trained_on_departed {
+            // The head of the training left the file with the first rows.
+            return Ok(None);
+        }
+        backbone.remove_rows(unused);
+        backbone.remove_names(unused);
+        backbone.to_bytes()?
+    };
+    Ok(Some(NetworkRenewal::replacing(Some(bytes))))
+}
+
 impl NetworkRenewal {
-    /// The encoder of a model that takes the place of another one with all of its rows.
+    /// The encoder of a model that takes the place of another one with all of its rows, or of which
+    /// words are removed.
     pub(crate) fn replacing(backbone: Option<Vec<u8>>) -> Self {
         Self {
             backbone,
-            renewed: None,
-            is_further: false,
+            encoded: None,
+            network: None,
         }
     }
 
-    /// What settling the head says of its bound is true of the head alone: further training bounds
-    /// nothing of the network.
-    pub(crate) fn limit(&self, evidence: &mut Evidence) {
-        if self.is_further {
-            efface_nn::unbound(evidence);
-        }
+    /// Returns the new description of the network; None where it stays.
+    pub(crate) fn network(&self) -> Option<&NetworkInfo> {
+        self.network.as_ref()
     }
 
     /// Puts the new encoder and the new features down. The arrays of the head are saved after this.
@@ -197,9 +243,8 @@ impl NetworkRenewal {
         manifest: &mut Manifest,
         directory: &mut RowDirectory<'_>,
     ) -> std::result::Result<(), FileFault> {
-        if let Some((encoded, info)) = self.renewed {
+        if let Some(encoded) = self.encoded {
             renew_features(connection, manifest, directory, &encoded)?;
-            manifest.network = Some(info);
         }
         manifest.parts.retain(|part| part.name() != PART);
         match &self.backbone {
@@ -235,8 +280,7 @@ fn renew_features(
     }
     for (number, stored) in &fresh {
         if let Some(view) = encoded.get(RowId(*number)) {
-            let layout = outline.shape.layout;
-            let digest = rows::renew(connection, *number, layout, stored, view.features)?;
+            let digest = rows::renew(connection, *number, outline.shape, stored, view.features)?;
             directory.renew(*number, &stored.id, stored.subject.as_deref(), &digest)?;
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use efface::{Method, RowId, Rows};
 use efface_nn::{
@@ -34,6 +35,7 @@ pub(crate) fn train(
         begun: false,
         failure: None,
         stopped: false,
+        limit: None,
     };
     let trained = match (device, state) {
         (Some(device), state) => recipe.train_on_device(device, state, rows, &mut watcher),
@@ -67,17 +69,42 @@ pub(crate) fn train(
     Ok((trained, stopped))
 }
 
-/// Trains a network from scratch to replace the stored one. A training that is stopped leaves the
-/// stored network as it was.
+/// Trains a network from scratch to replace the stored one. A training that is stopped, or that is
+/// expected to take longer than `at_most`, leaves the stored network as it was.
 pub(crate) fn anew(
     recipe: &NetworkRecipe,
     rows: &Rows,
+    at_most: Option<Duration>,
     progress: &dyn Progress,
 ) -> Result<TrainedNetwork> {
-    match train(recipe, rows, None, None, progress)? {
-        (_, true) => Err(Error::Interrupted),
-        (trained, false) => Ok(trained),
+    if progress.is_interrupted() {
+        return Err(Error::Interrupted);
     }
+    let mut watcher = Watcher {
+        progress,
+        resumed: None,
+        epochs: recipe.training.epochs,
+        checkpoint: None,
+        begun: false,
+        failure: None,
+        stopped: false,
+        limit: at_most.map(TimeLimit::new),
+    };
+    let trained = recipe.train(rows, &mut watcher);
+    progress.finish();
+    if let Some(limit) = &watcher.limit
+        && let Some(seconds) = limit.exceeded
+    {
+        return Err(Error::TooLong {
+            seconds,
+            allowed: limit.at_most.as_secs_f64(),
+            methods: Vec::new(),
+        });
+    }
+    if watcher.stopped {
+        return Err(Error::Interrupted);
+    }
+    Ok(trained?)
 }
 
 /// Trains the stored network further, to forget rows. A training that is stopped leaves the stored
@@ -100,6 +127,7 @@ pub(crate) fn further(
         begun: false,
         failure: None,
         stopped: false,
+        limit: None,
     };
     let tuned = efface_nn::train_further(method, backbone, texts, gone, &mut watcher);
     progress.finish();
@@ -132,6 +160,39 @@ fn write(path: &Path, state: &TrainingCheckpoint) -> Result<()> {
     draft.publish(true, PRIVATE_MODE).map_err(io)
 }
 
+/// Steps of a training before its duration is extrapolated: the first ones also fill caches.
+const STEPS_TO_EXTRAPOLATE: u64 = 5;
+
+/// The most time that a training may take.
+struct TimeLimit {
+    started: Instant,
+    at_most: Duration,
+    /// The seconds that the whole training is expected to take, if that is longer.
+    exceeded: Option<f64>,
+}
+
+impl TimeLimit {
+    fn new(at_most: Duration) -> Self {
+        Self {
+            started: Instant::now(),
+            at_most,
+            exceeded: None,
+        }
+    }
+
+    /// Returns true if the training has taken too long, or would if all steps took as long as
+    /// those so far.
+    fn is_exceeded(&mut self, done: u64, steps: u64) -> bool {
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let expected = elapsed / done.max(1) as f64 * steps as f64;
+        let allowed = self.at_most.as_secs_f64();
+        if elapsed > allowed || (done >= STEPS_TO_EXTRAPOLATE && expected > allowed) {
+            self.exceeded = Some(expected.max(elapsed));
+        }
+        self.exceeded.is_some()
+    }
+}
+
 struct Watcher<'a> {
     progress: &'a dyn Progress,
     /// The epoch that a checkpoint was left after.
@@ -141,6 +202,7 @@ struct Watcher<'a> {
     begun: bool,
     failure: Option<Error>,
     stopped: bool,
+    limit: Option<TimeLimit>,
 }
 
 impl efface_nn::TrainingProgress for Watcher<'_> {
@@ -166,7 +228,12 @@ impl efface_nn::TrainingProgress for Watcher<'_> {
             forgotten.unwrap_or_default()
         ));
         self.stopped = self.progress.is_interrupted();
-        if self.stopped {
+        let steps = (report.batches * self.epochs) as u64;
+        let is_too_long = self
+            .limit
+            .as_mut()
+            .is_some_and(|limit| limit.is_exceeded(report.step, steps));
+        if self.stopped || is_too_long {
             TrainingFlow::Stop
         } else {
             TrainingFlow::Continue

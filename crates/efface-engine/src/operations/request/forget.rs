@@ -1,5 +1,7 @@
 //! What a caller says of the rows to forget.
 
+use std::time::Duration;
+
 use efface::Method;
 use efface_receipt::Time;
 
@@ -71,6 +73,10 @@ pub struct ForgetOptions<'a> {
     /// Where long work reports, such as the training of a network. If it asks to stop, nothing has
     /// changed, and the same request may come again.
     pub progress: &'a dyn Progress,
+    /// The most time that training a network anew may take. If the training is expected to take
+    /// longer, it is stopped early, nothing has changed, and the error compares the methods. None
+    /// sets no limit.
+    pub at_most: Option<Duration>,
 }
 
 impl Default for ForgetOptions<'_> {
@@ -78,6 +84,7 @@ impl Default for ForgetOptions<'_> {
         Self {
             dry_run: false,
             progress: &Silent,
+            at_most: None,
         }
     }
 }

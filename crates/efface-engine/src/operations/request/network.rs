@@ -37,7 +37,7 @@ pub enum EncoderChoice {
     },
     /// A pretrained encoder, which stays as it is.
     MiniLm {
-        /// A folder with `model.safetensors`, `tokenizer.json` and `config.json`.
+        /// A folder as sentence-transformers writes it; see [`efface_nn::minilm`].
         folder: PathBuf,
     },
 }

@@ -41,7 +41,14 @@ pub(super) fn bound(open: &OpenModel, manifest: &Manifest, tolerance: f64) -> Ch
 }
 
 fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOutcome {
-    let recorded = manifest.model.relative_bound;
+    let head = manifest.model.head_bound.map(|head| head.relative_bound);
+    let recorded = head.or(manifest.model.relative_bound);
+    let distance = match head {
+        Some(_) => {
+            "from the head to its optimum, relative; nothing bounds the encoder, so that the claim is approximate"
+        }
+        None => "relative to retraining",
+    };
     let text = recorded.map_or("nothing".into(), |bound| format!("{bound:.1e}"));
     if !told.is_finite() {
         return Ok(CheckResult::Unknown(format!(
@@ -50,14 +57,14 @@ fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOut
     }
     match recorded {
         _ if told <= tolerance.max(1e-12) => holds(format!(
-            "{told:.1e} relative to retraining, within the tolerance; {text} was recorded"
+            "{told:.1e} {distance}, within the tolerance; {text} was recorded"
         )),
-        Some(recorded) if told <= recorded * SLACK => holds(format!(
-            "{told:.1e} relative to retraining; {text} was recorded"
-        )),
+        Some(recorded) if told <= recorded * SLACK => {
+            holds(format!("{told:.1e} {distance}; {text} was recorded"))
+        }
         Some(_) => damaged(format!("the bound is {told:.1e}, and {text} was recorded")),
         None => Ok(CheckResult::Unknown(format!(
-            "{told:.1e} relative to retraining; {text} was recorded to compare"
+            "{told:.1e} {distance}; {text} was recorded to compare"
         ))),
     }
 }

@@ -259,6 +259,7 @@ impl RidgeModel {
             bound: bound.absolute,
             relative_bound: bound.relative,
             bound_source: bound.source,
+            head_bound: None,
             certificate: None,
             cleared: None,
             precomputed: self.precomputed(),
