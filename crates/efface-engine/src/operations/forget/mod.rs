@@ -27,7 +27,7 @@ use crate::ledger::{ReceiptDraft, TrustedTree, copies};
 use crate::progress::{Progress, Silent};
 
 pub(crate) use self::method::without;
-pub(crate) use self::plan::selected_rows;
+pub(crate) use self::plan::{preview_rows, selected_rows};
 
 /// Answers requests in their order. Neighbours that ask for the same method are applied as one
 /// change.
