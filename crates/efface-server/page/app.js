@@ -238,7 +238,7 @@ function question() {
   return { path, body, key, model };
 }
 
-/** Whom a request is about, and how many rows of which model, in words. */
+/** Describes a request: the number of rows, the person or the ids, the model. */
 function wording({ body, model }, rows) {
   const shown = body.rows && (body.rows.length > 5 ? `${body.rows.slice(0, 5).join(", ")} and ${body.rows.length - 5} more` : body.rows.join(", "));
   const whose = body.rows ? `named ${shown}` : `of ${body.subject}`;

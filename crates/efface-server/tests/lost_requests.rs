@@ -85,7 +85,7 @@ impl Office {
     }
 }
 
-/// What can be in the way of a model at the moment of an approval, and goes away later.
+/// An obstacle to a change at the moment of an approval, which goes away later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     /// Another process changes the model.

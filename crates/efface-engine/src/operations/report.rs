@@ -68,7 +68,7 @@ pub struct ChangeReport {
 /// The rows that a request to forget names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsPreview {
-    /// How many rows are in the model.
+    /// The number of named rows that are in the model.
     pub rows: usize,
     /// Their digest, for
     /// [`ForgetRequest::expected_rows`](crate::ForgetRequest::expected_rows).

@@ -329,7 +329,7 @@ pub(super) async fn withdraw(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Which of several open requests of the same id is meant.
+/// The choice among open requests with the same id.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct OpenErasureQuery {
@@ -337,8 +337,8 @@ pub(super) struct OpenErasureQuery {
     model: Option<String>,
 }
 
-/// Where a request stands that is not done yet; None for one about a model that the caller may not
-/// see.
+/// Returns the state of a request that is not done yet; None for one about a model that the caller
+/// may not see.
 pub(super) fn open_state(state: &ServiceState, caller: &Caller, id: &str) -> Option<OpenState> {
     let mut open = state.open.find(id).into_iter();
     open.find(|(_, target)| sees(caller, target))
@@ -625,7 +625,7 @@ fn of_answer(found: ModelAnswer) -> ModelErasure {
         Err(_) => ModelErasure::nothing(found.model),
     };
     match problem {
-        // What is claimed of the model is not claimed of this request.
+        // A claim about the model is no claim about this request.
         Some(problem) => ModelErasure {
             claim: None,
             bound: None,

@@ -12,7 +12,7 @@ use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode};
 use crate::registry::{ChangeOrder, OrderAnswer, ServedModel};
 
-/// What became of a part of a request in one model.
+/// The outcome of a part of a request in one model.
 #[derive(Debug)]
 pub(crate) struct ModelAnswer<T = ChangeReport> {
     pub(crate) model: String,
@@ -65,7 +65,7 @@ pub(super) fn rows_erased(answers: &[ModelAnswer]) -> usize {
     reports.map(|report| report.forgotten).sum()
 }
 
-/// What may be done with a request now.
+/// The result of counting the rows of a request.
 pub(super) enum Check {
     /// It may be done, with these rows alone; None where any rows may be erased.
     Allowed(Option<ExpectedRows>),
@@ -75,7 +75,7 @@ pub(super) enum Check {
     NotNow(Problem),
 }
 
-/// Looks how many rows a request would erase. `erased` are those that it has erased already.
+/// Counts the rows that a request would erase. `erased` are those that it has erased already.
 ///
 /// Rows that are gone count for nothing: the request may be one that was done before, and whoever
 /// does it finds its first answer.
@@ -180,7 +180,7 @@ pub(crate) fn models_of(
     Ok(models)
 }
 
-/// What a request would do, model by model. Fails where there is no model.
+/// Previews a request, model by model. Fails if there is no model.
 pub(crate) async fn preview(
     state: &Arc<ServiceState>,
     order: &ErasureOrder,
@@ -193,7 +193,7 @@ pub(crate) async fn preview(
     .await
 }
 
-/// Sends a request to its models and gathers their answers. Fails where there is no model.
+/// Sends a request to its models and gathers their answers. Fails if there is no model.
 async fn execute(
     state: &Arc<ServiceState>,
     order: &ErasureOrder,

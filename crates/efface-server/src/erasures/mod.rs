@@ -61,12 +61,12 @@ pub(crate) struct OpenErasures {
 }
 
 impl OpenErasures {
-    /// Where a request stands that has come before.
+    /// Returns the state of a request that came before.
     pub(crate) fn state_of(&self, order: &ErasureOrder) -> Option<OpenState> {
         self.get(&order.id, &order.target).map(|open| open.state)
     }
 
-    /// Where the requests of an id stand, and which models they are about.
+    /// Returns the state and the target of each request with this id.
     pub(crate) fn find(&self, id: &str) -> Vec<(OpenState, ErasureTarget)> {
         self.of_id(id, |open| (open.state.clone(), open.order.target.clone()))
     }

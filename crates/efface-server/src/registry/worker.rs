@@ -36,7 +36,7 @@ pub(crate) enum ChangeOrder {
     Erase(Box<ForgetRequest>, ChangeAnswer),
     /// What would happen if rows left.
     Preview(Box<ForgetRequest>, ChangeAnswer),
-    /// How many rows would leave.
+    /// Counts the rows that would leave.
     Count(Box<ForgetRequest>, OrderAnswer<RowsPreview>),
     /// Rows join.
     Learn(RecordTable, ChangeAnswer),
