@@ -13,77 +13,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use common::office::Office;
 use common::receiver::CallbackReceiver;
 use common::wire::{RunningServer, status};
-use common::{Asked, ask, fit_houses, get, post, settings, speaking_opendsr, token};
+use common::{Asked, ask, fit_houses, get, post, settings, speaking_opendsr};
 use efface_engine::{Engine, ForgetOptions, ForgetRequest, RowSelection};
-use efface_server::{CallbackSettings, Scope, Server, ServerSettings, WorkPlace};
+use efface_server::{CallbackSettings, Server, ServerSettings, WorkPlace};
 use serde_json::{Value, json};
 
 const ERASE: &str = "/v1/models/houses/erasures";
-
-/// A folder with a model of 40 rows, two officers, and callbacks to a receiver.
-struct Office {
-    folder: tempfile::TempDir,
-    settings: ServerSettings,
-    ann: String,
-    bob: String,
-    receiver: CallbackReceiver,
-    url: String,
-}
-
-impl Office {
-    async fn open(approval_above: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fit_houses(folder.path(), "houses", 40);
-        let scopes = [Scope::Erase, Scope::Audit, Scope::Learn];
-        let ann = token(folder.path(), &scopes, None);
-        let bob = token(folder.path(), &scopes, None);
-        let receiver = CallbackReceiver::start(&["HTTP/1.1 200 OK"]).await;
-        let host = format!("http://127.0.0.1:{}", receiver.port);
-        let mut settings = settings(folder.path());
-        let mut callbacks = CallbackSettings::new(vec![host.parse().unwrap()]);
-        callbacks.allow_private = true;
-        settings.callbacks = Some(callbacks);
-        settings.tokens = Some(folder.path().join("tokens.json"));
-        settings.approval_above = Some(approval_above);
-        // Tests ask without a pause.
-        settings.limits.requests_per_second = f64::MAX;
-        Self {
-            folder,
-            settings,
-            ann,
-            bob,
-            receiver,
-            url: format!("{host}/"),
-        }
-    }
-
-    /// The callbacks that wait in the outbox or have come, as their event and request.
-    fn told(&mut self) -> BTreeSet<(String, String)> {
-        let mut bodies: Vec<String> = Vec::new();
-        while let Some(came) = self.receiver.try_next() {
-            bodies.push(came.body);
-        }
-        let outbox = std::fs::read_dir(self.folder.path().join("outbox"));
-        for entry in outbox.into_iter().flatten() {
-            let delivery = std::fs::read(entry.unwrap().path()).unwrap();
-            let delivery: Value = serde_json::from_slice(&delivery).unwrap();
-            bodies.push(delivery["body"].as_str().unwrap().to_owned());
-        }
-        let event = |body: String| {
-            let event: Value = serde_json::from_str(&body).unwrap();
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (text(&event["type"]), text(&event["data"]["id"]))
-        };
-        bodies.into_iter().map(event).collect()
-    }
-
-    fn inbox(&self) -> usize {
-        let inbox = std::fs::read_dir(self.folder.path().join("inbox"));
-        inbox.map_or(0, Iterator::count)
-    }
-}
 
 /// An obstacle to a change at the moment of an approval, which goes away later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
