@@ -37,7 +37,8 @@ def on_callback(client, public_key, headers, body):
     """Tags the versions that an erasure withdrew; returns them as (name, version)."""
     check_signature(public_key, headers, body)
     event = json.loads(body)
-    if event["type"] != "erasure.done":
+    # Of a request that failed in one model, others may have erased rows.
+    if event["type"] not in ("erasure.done", "erasure.failed"):
         return []
     tagged = []
     for model in event["data"]["models"]:

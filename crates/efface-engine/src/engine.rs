@@ -20,9 +20,10 @@ use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
 use crate::operations::receipts::ReceiptQuery;
 use crate::operations::report::{
-    ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace, ScoredRows,
+    ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace, RowsPreview,
+    ScoredRows,
 };
-use crate::operations::request::{ForgetOptions, ForgetOrder};
+use crate::operations::request::{ForgetOptions, ForgetOrder, ForgetRequest};
 use crate::operations::row_source::RowSource;
 use crate::operations::scorer::Scorer;
 use crate::operations::settle::{self, SettleReport};
@@ -123,6 +124,15 @@ impl Engine {
         progress: &dyn Progress,
     ) -> Result<ScoredRows> {
         self.scorer()?.evaluate(rows, progress)
+    }
+
+    /// Returns which rows a request to forget names now. Nothing is computed and nothing is changed;
+    /// a dry run of [`forget`](Self::forget) also tells what would come of it.
+    ///
+    /// # Errors
+    /// The request names rows that are not in the model, or the file cannot be read.
+    pub fn preview_rows(&self, request: &ForgetRequest) -> Result<RowsPreview> {
+        forget::preview_rows(&self.model, request)
     }
 
     /// Takes rows out of the model and out of the file, as a

@@ -89,7 +89,7 @@ pub use operations::receipts::ReceiptQuery;
 pub use operations::refit::refit;
 pub use operations::report::{
     ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
-    Remark, ScoredRows,
+    Remark, RowsPreview, ScoredRows,
 };
 pub use operations::request::{
     EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkName,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 COMMAND = os.environ["EFFACE"]
 VERIFIES = os.environ.get("EFFACE_VERIFIES") != "no"
@@ -94,12 +95,16 @@ class ThePage(unittest.TestCase):
         self.page.wait_for_selector(f"{place}:not(:empty)")
         return self.page.inner_text(place)
 
-    def ask(self, page, kind, names, key):
+    def look(self, page, kind, names, key):
+        page.select_option("#model", "people")
         page.select_option("#kind", kind)
         page.fill("#names", names)
         page.fill("#key", key)
         page.click("#erasure button")
         page.wait_for_selector("#preview:not([hidden])")
+
+    def ask(self, page, kind, names, key):
+        self.look(page, kind, names, key)
         page.click("#confirm")
         page.wait_for_selector("#outcome:not([hidden])")
         return page.inner_text("#outcome-facts")
@@ -153,6 +158,120 @@ class ThePage(unittest.TestCase):
         page.uncheck("#pin")
         page.reload()
         self.assertEqual(page.input_value("#trusted-key"), "")
+        self.assertEqual(self.faults, [])
+
+    def api(self, method, path, body=None):
+        headers = {"Authorization": f"Bearer {self.server.ann}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(self.server.url + path, data, headers, method=method)) as answer:
+            return json.load(answer)
+
+    def standing(self):
+        """Rows and receipts of the model, and requests that wait."""
+        model = self.api("GET", "/v1/models/people")
+        return model["rows"], model["receipts"], len(self.api("GET", "/v1/erasures")["erasures"])
+
+    def test_a_preview_names_whom_it_is_about_and_goes_with_every_edit(self):
+        page = self.page
+        self.sign_in(page, self.server.ann)
+        before = self.standing()
+        self.look(page, "subject", "p1", "case-1")
+        for place in ("#preview-title", "#confirm"):
+            self.assertIn("5 rows of p1 in people", page.inner_text(place))
+        self.look(page, "rows", "r7, r8", "case-1")
+        self.assertEqual(page.inner_text("#confirm"), "Erase 2 rows named r7, r8 in people")
+        edits = {
+            "another person": lambda: page.fill("#names", "p2"),
+            "one more character": lambda: page.locator("#names").press_sequentially("0"),
+            "no person": lambda: page.fill("#names", ""),
+            "a deleted character": lambda: (page.focus("#names"), page.keyboard.press("End"), page.keyboard.press("Backspace")),
+            "rows instead of a person": lambda: page.select_option("#kind", "rows"),
+            "all models": lambda: page.select_option("#model", ""),
+            "another reference": lambda: page.fill("#key", "case-2"),
+            "no reference": lambda: page.fill("#key", ""),
+            "a form that is emptied": lambda: page.evaluate("document.getElementById('erasure').reset()"),
+            "another token": lambda: self.sign_in_again(page),
+            "not now": lambda: page.click("#cancel"),
+        }
+        for edit, make in edits.items():
+            with self.subTest(edit):
+                self.look(page, "subject", "p1", "case-1")
+                make()
+                self.assertTrue(page.is_hidden("#preview"))
+                # A press that comes all the same asks for nothing.
+                page.evaluate("document.getElementById('confirm').click()")
+        self.assertEqual(self.standing(), before)
+        self.assertEqual(self.faults, [])
+
+    def sign_in_again(self, page):
+        page.evaluate("document.getElementById('sign-in').hidden = false")
+        self.sign_in(page, self.server.ann)
+
+    def test_a_preview_that_fails_or_comes_late_is_not_shown(self):
+        page = self.page
+        self.sign_in(page, self.server.ann)
+        before = self.standing()
+        problem = {"status": 503, "content_type": "application/problem+json", "body": '{"title": "busy"}'}
+        failures = {
+            "nobody": None,
+            "no connection": lambda route: route.abort(),
+            "a busy server": lambda route: route.fulfill(**problem),
+            "an answer that is no JSON": lambda route: route.fulfill(status=200, body="<html>"),
+            "an answer without models": lambda route: route.fulfill(status=200, body='{"id": "x", "status": "dry_run"}'),
+            "a token that has ended": lambda route: route.fulfill(**{**problem, "status": 401}),
+        }
+        for failure, answer in failures.items():
+            with self.subTest(failure):
+                self.look(page, "subject", "p1", "case-1")
+                page.evaluate("document.getElementById('notice').className = ''")
+                if answer is None:
+                    page.fill("#names", "nobody")
+                else:
+                    page.route("**/erasures", answer)
+                page.click("#erasure button")
+                page.wait_for_selector("#notice.bad")
+                self.assertTrue(page.is_hidden("#preview"))
+                page.evaluate("document.getElementById('confirm').click()")
+                page.unroute("**/erasures")
+        # The answer about one person comes when the form says another one, or after a later answer.
+        held = []
+        page.route("**/erasures", lambda route: held.append(route))
+        page.fill("#names", "p1")
+        with page.expect_request("**/erasures"):
+            page.click("#erasure button")
+        page.fill("#names", "p2")
+        with page.expect_response("**/erasures"):
+            held.pop().continue_()
+        page.evaluate("fetch('/healthz').then((answer) => answer.text())")
+        self.assertTrue(page.is_hidden("#preview"))
+        page.unroute("**/erasures")
+        self.assertEqual(self.standing(), before)
+        self.assertEqual(self.faults, [])
+
+    def test_what_the_button_names_is_erased_once_or_not_at_all(self):
+        page = self.page
+        self.sign_in(page, self.server.ann)
+        rows, receipts, _ = self.standing()
+        sent = []
+        page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
+        # A row changes between the preview and the press.
+        self.look(page, "rows", "r20, r21", "case-5")
+        self.api("PATCH", "/v1/models/people/rows", {"rows": [{"id": "r20", "person": "p4", "size": 2, "age": 2, "price": 2}]})
+        page.click("#confirm")
+        page.wait_for_selector("#notice.bad")
+        self.assertIn("not those of the preview", page.inner_text("#notice"))
+        self.assertTrue(page.is_hidden("#preview"))
+        self.assertEqual(self.standing(), (rows, receipts + 1, 0))
+        sent.clear()
+        self.look(page, "rows", "r20, r21", "case-6")
+        # The press of somebody who is impatient.
+        page.evaluate("document.getElementById('confirm').click(); document.getElementById('confirm').click()")
+        page.wait_for_selector("#outcome-facts:has-text('erased')")
+        self.assertEqual(self.standing(), (rows - 2, receipts + 2, 0))
+        (looked, erased) = sent
+        self.assertTrue(looked["dry_run"])
+        self.assertEqual(erased["rows"], ["r20", "r21"])
+        self.assertEqual(list(erased["preview"]), ["people"])
         self.assertEqual(self.faults, [])
 
     def test_two_officers_are_needed_for_many_rows(self):

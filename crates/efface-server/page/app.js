@@ -6,7 +6,10 @@ import { verifyReceipt } from "/page/verifier.js";
 const byId = (id) => document.getElementById(id);
 let token = "";
 let models = [];
-let asked = null;
+/** The request whose preview is shown; null while none is. */
+let previewed = null;
+/** Counts what ends a preview, so that an answer that comes later is not shown. */
+let edits = 0;
 let lastReceipt = null;
 let watching;
 
@@ -81,11 +84,12 @@ async function loadModels() {
   });
   byId("model-rows").replaceChildren(...rows);
   for (const select of [byId("model"), byId("log-model"), byId("audit-model")]) {
-    const chosen = select.value;
+    const chosen = select.selectedIndex < 0 ? null : select.value;
     select.replaceChildren(...models.map((model) => element("option", model.name, { value: model.name })));
-    if (models.some((model) => model.name === chosen)) select.value = chosen;
+    if (select === byId("model")) select.append(element("option", "all models", { value: "" }));
+    if ([...select.options].some((option) => option.value === chosen)) select.value = chosen;
+    else if (select === byId("model")) dismissPreview();
   }
-  byId("model").append(element("option", "all models", { value: "" }));
   await Promise.all([loadWaiting(), loadLog(), loadAudit()]);
 }
 
@@ -136,7 +140,8 @@ async function loadWaiting() {
       const approve = element("button", `Approve ${open.id}`);
       approve.addEventListener("click", () =>
         attempt(async () => {
-          show(await callJson(`/v1/erasures/${encodeURIComponent(open.id)}/approval`, { method: "POST" }));
+          const model = open.model ? `?model=${encodeURIComponent(open.model)}` : "";
+          show(await callJson(`/v1/erasures/${encodeURIComponent(open.id)}/approval${model}`, { method: "POST" }));
           await loadModels();
         }),
       );
@@ -230,7 +235,32 @@ function question() {
   const model = byId("model").value;
   const path = model ? `/v1/models/${encodeURIComponent(model)}/erasures` : "/v1/erasures";
   const key = byId("key").value.trim() || crypto.randomUUID();
-  return { path, body, key };
+  return { path, body, key, model };
+}
+
+/** Describes a request: the number of rows, the person or the ids, the model. */
+function wording({ body, model }, rows) {
+  const shown = body.rows && (body.rows.length > 5 ? `${body.rows.slice(0, 5).join(", ")} and ${body.rows.length - 5} more` : body.rows.join(", "));
+  const whose = body.rows ? `named ${shown}` : `of ${body.subject}`;
+  return `${rows} ${rows === 1 ? "row" : "rows"} ${whose} in ${model || "all models"}`;
+}
+
+/** Removes the preview: what it says is not what the form asks any more, or was sent. */
+function dismissPreview() {
+  edits += 1;
+  previewed = null;
+  byId("preview").hidden = true;
+}
+
+function showPreview(request, answer) {
+  const rows = answer.models.reduce((sum, part) => sum + (part.forgotten ?? 0), 0);
+  const preview = Object.fromEntries(answer.models.filter((part) => part.preview).map((part) => [part.model, part.preview]));
+  byId("preview-title").textContent = `What would happen to ${wording(request, rows)}`;
+  byId("confirm").textContent = rows > 0 ? `Erase ${wording(request, rows)}` : `Record that there are ${wording(request, "no")}`;
+  facts(byId("preview-facts"), summary({ ...answer, id: request.key }));
+  previewed = { ...request, body: { ...request.body, preview } };
+  byId("preview").hidden = false;
+  byId("confirm").focus();
 }
 
 function summary(answer) {
@@ -253,7 +283,6 @@ function summary(answer) {
 }
 
 function show(answer) {
-  byId("preview").hidden = true;
   byId("outcome").hidden = false;
   facts(byId("outcome-facts"), summary(answer));
   lastReceipt = answer.models.find((part) => part.receipt) ?? null;
@@ -275,7 +304,7 @@ function watch(answer) {
     const now = await callJson(`/v1/erasures/${encodeURIComponent(answer.id)}`).catch(() => answer);
     if (now.status === answer.status) return watch(answer);
     show(now);
-    if (now.status === "done") attempt(loadModels);
+    if (now.status !== "running" && now.status !== "awaiting_approval") attempt(loadModels);
   }, 1000);
 }
 
@@ -300,6 +329,7 @@ async function judge(keys, bytes) {
 
 byId("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
+  dismissPreview();
   token = byId("token").value.trim();
   byId("token").value = "";
   attempt(loadModels);
@@ -307,26 +337,28 @@ byId("sign-in").addEventListener("submit", (event) => {
 byId("kind").addEventListener("change", () => {
   byId("names-label").textContent = byId("kind").value === "rows" ? "Row ids, separated by spaces or lines" : "Person";
 });
+for (const change of ["input", "reset"]) byId("erasure").addEventListener(change, dismissPreview);
 byId("erasure").addEventListener("submit", (event) => {
   event.preventDefault();
+  dismissPreview();
+  byId("outcome").hidden = true;
+  const since = edits;
   attempt(async () => {
-    asked = question();
-    byId("outcome").hidden = true;
-    const answer = await callJson(asked.path, { method: "POST", body: { ...asked.body, dry_run: true } });
-    facts(byId("preview-facts"), summary({ ...answer, id: asked.key }));
-    byId("preview").hidden = false;
-    byId("confirm").focus();
+    const request = question();
+    const answer = await callJson(request.path, { method: "POST", body: { ...request.body, dry_run: true } });
+    if (since === edits) showPreview(request, answer);
   });
 });
-byId("cancel").addEventListener("click", () => {
-  byId("preview").hidden = true;
-});
-byId("confirm").addEventListener("click", () =>
+byId("cancel").addEventListener("click", dismissPreview);
+byId("confirm").addEventListener("click", () => {
+  const request = previewed;
+  dismissPreview();
+  if (request === null) return;
   attempt(async () => {
-    show(await callJson(asked.path, { method: "POST", body: asked.body, key: asked.key }));
+    show(await callJson(request.path, { method: "POST", body: request.body, key: request.key }));
     await loadModels();
-  }),
-);
+  });
+});
 byId("check").addEventListener("click", () =>
   attempt(async () => {
     const bytes = new Uint8Array(await (await call(lastReceipt.receipt.url, { accept: "application/cose" })).arrayBuffer());

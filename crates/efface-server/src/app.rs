@@ -36,6 +36,8 @@ pub(crate) struct ServiceState {
     pub(crate) tokens: Option<Arc<TokenStore>>,
     pub(crate) rates: RateLimiter,
     pub(crate) hashing: Semaphore,
+    /// Tokens that are hashed for each client.
+    pub(crate) hash_rates: RateLimiter,
     pub(crate) metrics: Arc<ServiceMetrics>,
     /// None where no spans are sent.
     pub(crate) tracer: Option<RequestTracer>,
@@ -51,6 +53,7 @@ impl ServiceState {
     ) -> Self {
         let metrics = Arc::new(ServiceMetrics::new(
             tokens.as_ref().map(TokenStore::hashes).unwrap_or_default(),
+            tokens.as_ref().map(TokenStore::refused).unwrap_or_default(),
         ));
         Self {
             models: ModelRegistry::new(
@@ -66,6 +69,7 @@ impl ServiceState {
             tokens: tokens.map(Arc::new),
             rates: RateLimiter::new(settings.limits.requests_per_second),
             hashing: Semaphore::new(HASHING),
+            hash_rates: RateLimiter::new(settings.limits.token_hashes_per_second),
             metrics,
             tracer,
             settings,

@@ -41,10 +41,12 @@ fn histogram() -> Histogram {
 }
 
 impl ServiceMetrics {
-    /// `hashes` counts the secrets of tokens that were hashed.
-    pub(crate) fn new(hashes: Counter) -> Self {
+    /// `hashes` counts the secrets of tokens that were hashed, `refused` the tokens that were refused
+    /// without that.
+    pub(crate) fn new(hashes: Counter, refused: Counter) -> Self {
         let mut registry = Registry::with_prefix("efface");
         registry.register("token_hashes", "Secrets of tokens that were hashed", hashes);
+        registry.register("tokens_refused", "Tokens that do not exist", refused);
         let requests = Family::<RequestLabels, Counter>::default();
         let seconds = Family::<PathLabels, Histogram>::new_with_constructor(histogram);
         let erasures = Family::<ModelLabels, Counter>::default();

@@ -3,10 +3,12 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
+use utoipa::openapi::path::OperationBuilder;
+use utoipa::openapi::{Content, HttpMethod, PathItem, Paths, Ref, ResponseBuilder};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode};
@@ -23,30 +25,65 @@ const VERIFIER: Option<&[u8]> = Some(include_bytes!(env!("EFFACE_VERIFIER_WASM")
 const VERIFIER: Option<&[u8]> = None;
 
 /// The paths that need no token: they hold nothing of any model.
-pub(crate) fn paths() -> Router<Arc<ServiceState>> {
+pub(crate) fn paths() -> OpenApiRouter<Arc<ServiceState>> {
     let html = "text/html; charset=utf-8";
     let script = "text/javascript; charset=utf-8";
     let style = "text/css; charset=utf-8";
-    Router::new()
-        .route("/", asset(html, include_bytes!("../page/index.html")))
-        .route(
-            "/page/style.css",
-            asset(style, include_bytes!("../page/style.css")),
-        )
-        .route(
-            "/page/app.js",
-            asset(script, include_bytes!("../page/app.js")),
-        )
-        .route(
+    let json = "application/json";
+    let page = asset(html, include_bytes!("../page/index.html"));
+    let styles = asset(style, include_bytes!("../page/style.css"));
+    let app = asset(script, include_bytes!("../page/app.js"));
+    let check = asset(script, include_bytes!("../page/verifier.js"));
+    let description = get(|| async { axum::Json(crate::api::description()) });
+    OpenApiRouter::new()
+        .routes(file("/", html, "The page for people", page))
+        .routes(file("/page/style.css", style, "Its styles", styles))
+        .routes(file("/page/app.js", script, "Its script", app))
+        .routes(file(
             "/page/verifier.js",
-            asset(script, include_bytes!("../page/verifier.js")),
-        )
-        .route("/page/verifier.wasm", get(verifier))
-        .route(
-            "/openapi.json",
-            get(|| async { axum::Json(crate::api::description()) }),
-        )
-        .route("/problems", get(problems))
+            script,
+            "Loads the verifier of receipts",
+            check,
+        ))
+        .routes(file(
+            "/page/verifier.wasm",
+            "application/wasm",
+            "The verifier of receipts",
+            get(verifier),
+        ))
+        .routes(file("/openapi.json", json, "This description", description))
+        .routes(file(
+            "/problems",
+            html,
+            "The table of problems",
+            get(problems),
+        ))
+}
+
+/// A path that gives a file, with its description.
+fn file(
+    path: &str,
+    kind: &str,
+    description: &str,
+    handler: MethodRouter<Arc<ServiceState>>,
+) -> UtoipaMethodRouter<Arc<ServiceState>> {
+    let essence = kind.split(';').next().unwrap_or(kind);
+    let found = ResponseBuilder::new()
+        .description(description)
+        .content(essence, Content::default());
+    let problem = Content::new(Some(Ref::from_schema_name("ProblemDetails")));
+    let failed = ResponseBuilder::new()
+        .description("A problem")
+        .content("application/problem+json", problem);
+    let operation = OperationBuilder::new()
+        .tag("page")
+        .summary(Some(description))
+        .response("200", found)
+        .response("default", failed);
+    let mut paths = Paths::new();
+    let item = PathItem::new(HttpMethod::Get, operation);
+    paths.paths.insert(path.to_owned(), item);
+    (Vec::new(), paths, handler)
 }
 
 fn asset(kind: &'static str, bytes: &'static [u8]) -> MethodRouter<Arc<ServiceState>> {

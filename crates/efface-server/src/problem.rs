@@ -36,6 +36,8 @@ pub enum ProblemCode {
     RequestTimeout,
     /// The key of the request was used for another request.
     KeyReused,
+    /// The rows that the request names are not those of its preview.
+    RowsChanged,
     /// The row is in the model already.
     AlreadyThere,
     /// The row was forgotten and must not come back.
@@ -73,7 +75,7 @@ pub struct ProblemKind {
 
 impl ProblemCode {
     /// Every code, in the order of the table in the documentation.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::InvalidRequest,
         Self::InvalidRows,
         Self::Unauthenticated,
@@ -86,6 +88,7 @@ impl ProblemCode {
         Self::NotAcceptable,
         Self::RequestTimeout,
         Self::KeyReused,
+        Self::RowsChanged,
         Self::AlreadyThere,
         Self::MustNotComeBack,
         Self::Refused,
@@ -173,6 +176,12 @@ impl ProblemCode {
                 409,
                 "The Idempotency-Key was used for another request",
                 "give every request a key of its own",
+            ),
+            Self::RowsChanged => kind(
+                "rows_changed",
+                409,
+                "The rows are not those of the preview",
+                "look at the request again with `dry_run: true`",
             ),
             Self::AlreadyThere => kind(
                 "already_there",
@@ -343,6 +352,7 @@ impl From<Error> for Problem {
             Error::UnknownReceipt { .. } => ProblemCode::NotFound,
             Error::SubjectColumn { .. } => ProblemCode::InvalidRequest,
             Error::RequestReused { .. } => ProblemCode::KeyReused,
+            Error::RowsChanged => ProblemCode::RowsChanged,
             Error::AlreadyThere { .. } => ProblemCode::AlreadyThere,
             Error::ComesBack { .. } => ProblemCode::MustNotComeBack,
             Error::Locked { .. } => ProblemCode::Busy,

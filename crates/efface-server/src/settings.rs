@@ -133,6 +133,9 @@ pub struct ServiceLimits {
     pub concurrent_requests: usize,
     /// Requests a second for each token.
     pub requests_per_second: f64,
+    /// Tokens a second that are hashed for each client. A token is hashed when it is first shown
+    /// after the file of tokens was read.
+    pub token_hashes_per_second: f64,
     /// Connections that are open at the same time.
     pub connections: usize,
 }
@@ -146,6 +149,8 @@ impl Default for ServiceLimits {
             erasure_patience: Duration::from_secs(10),
             concurrent_requests: 512,
             requests_per_second: 1000.0,
+            // A hash takes about 30 ms, and two are made at a time.
+            token_hashes_per_second: 10.0,
             connections: 1024,
         }
     }

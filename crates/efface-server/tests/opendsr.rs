@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,35 +11,14 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, header};
 use common::receiver::CallbackReceiver;
 use common::wire::RunningServer;
-use common::{Asked, ask, fit_houses, get, post, settings, token};
-use efface_server::{CallbackSettings, OpenDsrSettings, Scope, Server, ServerSettings};
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData};
+use common::{Asked, ask, fit_houses, get, post, settings, speaking_opendsr, token};
+use efface_server::{CallbackSettings, Scope, Server};
 use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 const ID: &str = "a7551968-d5d6-44b2-9831-815ac9017798";
 const REQUESTS: &str = "/opendsr/v2/requests";
-
-/// A server that speaks OpenDSR, and the public key of its certificate.
-fn speaking(folder: &Path, is_hashed: bool) -> (ServerSettings, Vec<u8>) {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
-    let certificate = CertificateParams::new(vec!["models.example".into()])
-        .unwrap()
-        .self_signed(&key)
-        .unwrap();
-    std::fs::write(folder.join("dsr.pem"), certificate.pem()).unwrap();
-    std::fs::write(folder.join("dsr.key"), key.serialize_pem()).unwrap();
-    let mut settings = settings(folder);
-    settings.opendsr = Some(OpenDsrSettings {
-        domain: "models.example".into(),
-        certificate: folder.join("dsr.pem"),
-        key: folder.join("dsr.key"),
-        identities: vec!["email".into(), "controller_customer_id".into()],
-        is_hashed,
-    });
-    (settings, key.der_bytes().to_vec())
-}
 
 fn request(identities: Value, callbacks: &[String]) -> Value {
     json!({
@@ -102,7 +80,7 @@ async fn a_request_is_taken_in_done_and_told_with_signatures_of_the_certificate(
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", 40);
     fit_houses(folder.path(), "small", 8);
-    let (mut settings, key) = speaking(folder.path(), false);
+    let (mut settings, key) = speaking_opendsr(folder.path(), false);
     let mut receiver = CallbackReceiver::start(&["HTTP/1.1 200 OK"]).await;
     let host = format!("http://127.0.0.1:{}", receiver.port);
     let mut callbacks = CallbackSettings::new(vec![host.parse().unwrap()]);
@@ -198,7 +176,7 @@ async fn a_request_is_taken_in_done_and_told_with_signatures_of_the_certificate(
 async fn identities_may_be_hashed_where_the_models_hold_hashes() {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", 40);
-    let (settings, _) = speaking(folder.path(), false);
+    let (settings, _) = speaking_opendsr(folder.path(), false);
     let router = Server::start(settings).await.unwrap().router();
     let hash = data_encoding::HEXLOWER.encode(&Sha256::digest(b"o2"));
     let hashed =
@@ -239,7 +217,7 @@ async fn identities_may_be_hashed_where_the_models_hold_hashes() {
         &efface_engine::Silent,
     )
     .unwrap();
-    let (settings, _) = speaking(folder.path(), true);
+    let (settings, _) = speaking_opendsr(folder.path(), true);
     let router = Server::start(settings).await.unwrap().router();
     let both = json!([hashed[0], raw("o1")]);
     assert_eq!(
@@ -257,7 +235,7 @@ async fn a_request_that_waits_can_be_cancelled_and_stays_so() {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", 40);
     let ann = token(folder.path(), &[Scope::Erase, Scope::Audit], None);
-    let (mut settings, key) = speaking(folder.path(), false);
+    let (mut settings, key) = speaking_opendsr(folder.path(), false);
     settings.tokens = Some(folder.path().join("tokens.json"));
     settings.approval_above = Some(1);
     let router = Server::start(settings.clone()).await.unwrap().router();
@@ -314,7 +292,7 @@ async fn a_request_that_waits_can_be_cancelled_and_stays_so() {
 async fn requests_that_are_no_erasures_of_known_people_are_refused_in_the_form_of_opendsr() {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", 40);
-    let (settings, _) = speaking(folder.path(), false);
+    let (settings, _) = speaking_opendsr(folder.path(), false);
     let router = Server::start(settings).await.unwrap().router();
     let good = request(json!([raw("secret-person")]), &[]);
     let with = |field: &str, value: Value| {
@@ -449,7 +427,7 @@ async fn an_id_is_for_one_request_and_a_token_for_one_model_hears_of_that_alone(
     fit_houses(folder.path(), "small", 8);
     let erases = token(folder.path(), &[Scope::Erase, Scope::Audit], None);
     let of_small = token(folder.path(), &[Scope::Audit], Some(&["small"]));
-    let (mut settings, _) = speaking(folder.path(), false);
+    let (mut settings, _) = speaking_opendsr(folder.path(), false);
     settings.tokens = Some(folder.path().join("tokens.json"));
     let router = Server::start(settings).await.unwrap().router();
     let send = async |person: &str| {

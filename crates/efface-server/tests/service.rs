@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use common::wire::RunningServer;
@@ -781,4 +783,21 @@ async fn a_server_does_not_open_itself_to_other_machines() {
 fn the_description_of_the_service_is_as_recorded() {
     let description: Value = serde_json::to_value(efface_server::description()).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&description).unwrap());
+}
+
+#[tokio::test]
+async fn every_path_of_the_service_is_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = open_server(folder.path()).await.router();
+    // The router lists its paths only where it is printed.
+    let printed = format!("{router:?}");
+    let served: BTreeSet<&str> = printed
+        .split('"')
+        // The last one is the handler of all other paths.
+        .filter(|text| text.starts_with('/') && !text.starts_with("/{*"))
+        .collect();
+    let description = efface_server::description();
+    let described: BTreeSet<&str> = description.paths.paths.keys().map(String::as_str).collect();
+    assert!(served.contains("/v1/models/{model}/erasures"), "{printed}");
+    assert_eq!(served, described);
 }

@@ -334,3 +334,65 @@ async fn scores_that_are_no_numbers_and_rows_of_many_names_are_answered_in_valid
     .json();
     assert_eq!(many["predictions"], few["predictions"]);
 }
+
+#[tokio::test]
+async fn a_key_of_one_model_stands_in_no_way_of_another_token_and_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = token(
+        folder.path(),
+        &[Scope::Erase, Scope::Audit],
+        Some(&["second"]),
+    );
+    let (router, ann, bob) = two_officers(folder.path()).await;
+    let second = "/v1/models/second/erasures";
+    let body = json!({"subject": "o1"});
+    let theirs = post(&router, second, &body, Some("case"), Some(&other)).await;
+    assert_eq!(theirs.json()["status"], "awaiting_approval");
+    let ours = post(&router, ERASE, &body, Some("case"), Some(&ann)).await;
+    assert_eq!(
+        ours.json()["status"],
+        "awaiting_approval",
+        "{}",
+        ours.json()
+    );
+    // Within a model, and for all models, the key is in use.
+    for path in [second, "/v1/erasures"] {
+        let reused = post(
+            &router,
+            path,
+            &json!({"subject": "o2"}),
+            Some("case"),
+            Some(&bob),
+        )
+        .await;
+        assert_eq!(reused.code(), "key_reused", "{path}");
+    }
+    drop(router);
+    // Both are written down under the same id.
+    let mut settings = settings(folder.path());
+    settings.tokens = Some(folder.path().join("tokens.json"));
+    settings.approval_above = Some(3);
+    let router = Server::start(settings).await.unwrap().router();
+    let seen = |who: &str| {
+        let (router, who) = (router.clone(), who.to_owned());
+        async move { get(&router, "/v1/erasures", Some(&who)).await.json()["erasures"].clone() }
+    };
+    assert_eq!(seen(&bob).await.as_array().unwrap().len(), 2);
+    assert_eq!(seen(&other).await.as_array().unwrap().len(), 1);
+    // Whoever sees both says which one is meant.
+    let approval = "/v1/erasures/case/approval";
+    let unclear = post(&router, approval, &json!({}), None, Some(&bob)).await;
+    assert_eq!(unclear.code(), "refused", "{}", unclear.json());
+    assert_eq!(withdraw(&router, "case", &bob).await.code(), "refused");
+    let named = format!("{approval}?model=houses");
+    let approved = post(&router, &named, &json!({}), None, Some(&bob))
+        .await
+        .json();
+    assert_eq!(approved["models"][0]["model"], "houses", "{approved}");
+    assert_eq!(rows_left(&router, Some(&ann)).await, 36);
+    assert_eq!(
+        withdraw(&router, "case", &other).await.status,
+        StatusCode::NO_CONTENT
+    );
+    assert_eq!(seen(&bob).await, json!([]));
+}

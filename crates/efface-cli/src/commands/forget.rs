@@ -128,12 +128,12 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
 /// What the options ask for.
 pub(super) fn request(args: &ForgetArguments) -> Result<ForgetRequest> {
     Ok(ForgetRequest {
-        who: who(args)?,
         method: method(args)?,
         clear_dead_columns: args.clear_dead_columns,
         id: args.request.clone(),
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,
+        ..ForgetRequest::new(who(args)?)
     })
 }
 

@@ -48,6 +48,7 @@ impl Error {
             Self::Signing { .. } => {
                 Some("run the signing command, or ask the agent, by hand to see what it says".into())
             }
+            Self::RowsChanged => Some("preview the request again".into()),
             Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
             Self::Held { .. } => Some(
                 Hint::new(

@@ -262,6 +262,9 @@ pub enum Error {
         /// The id.
         id: String,
     },
+    /// A request expects the rows that a dry run found, and would now take out others.
+    #[error("the rows of this request are not those that its preview found; nothing was changed")]
+    RowsChanged,
     /// The release policy says to wait.
     #[error(
         "the release policy of this model waits for {more} more requests before new parameters may be published"
@@ -427,6 +430,13 @@ impl Error {
                 path: path.clone(),
                 problem: problem.clone(),
             },
+            Self::Signing { problem } => Self::Signing {
+                problem: problem.clone(),
+            },
+            Self::NoiseSeed { path, problem } => Self::NoiseSeed {
+                path: path.clone(),
+                problem: problem.clone(),
+            },
             Self::UnknownMethod { name, known } => Self::UnknownMethod {
                 name: name.clone(),
                 known: known.clone(),
@@ -472,6 +482,7 @@ impl Error {
             | Self::Key { .. }
             | Self::Signing { .. }
             | Self::RequestReused { .. }
+            | Self::RowsChanged
             | Self::Held { .. }
             | Self::Unwitnessed { .. }
             | Self::Exposes { .. }

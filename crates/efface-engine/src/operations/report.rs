@@ -7,7 +7,7 @@ use efface::scores::{PenaltyChoice, QualityScores};
 use efface::{
     Certificate, Evidence, Form, HeadBound, Hint, NotCovered, Precomputed, Recipe, Setting,
 };
-use efface_receipt::RequestOutcome;
+use efface_receipt::{Hash, RequestOutcome};
 use serde::{Serialize, Serializer};
 
 use crate::codec::manifest::MeasuredScores;
@@ -51,6 +51,10 @@ pub struct ChangeReport {
     /// In a dry run, how far the parameters would move, as a part of their norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<f64>,
+    /// In a dry run, the digest of the rows that would leave, for
+    /// [`ForgetRequest::expected_rows`](crate::ForgetRequest::expected_rows).
+    #[serde(skip)]
+    pub rows_digest: Option<Hash>,
     /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next
     /// settle.
     pub scrubbed: bool,
@@ -66,6 +70,16 @@ pub struct ChangeReport {
     pub remarks: Vec<Remark>,
     /// The record of the method.
     pub evidence: Evidence,
+}
+
+/// The rows that a request to forget names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowsPreview {
+    /// The number of named rows that are in the model.
+    pub rows: usize,
+    /// Their digest, for
+    /// [`ForgetRequest::expected_rows`](crate::ForgetRequest::expected_rows).
+    pub digest: Hash,
 }
 
 /// Where a receipt stands.

@@ -1,5 +1,6 @@
 //! Who sends a request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::token::{Scope, TokenRecord};
+use super::token_store::TokenStore;
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode};
 
@@ -33,16 +35,24 @@ impl Caller {
         self.token.is_none()
     }
 
+    /// Fails unless the caller has this scope, for whichever models.
+    pub(crate) fn allow_scope(&self, scope: Scope) -> Result<(), Problem> {
+        let has = |token: &TokenRecord| {
+            token.scopes.contains(&Scope::Admin) || token.scopes.contains(&scope)
+        };
+        if self.token.as_ref().is_none_or(has) {
+            return Ok(());
+        }
+        let detail = format!("the token has not the scope `{scope}`");
+        Err(Problem::new(ProblemCode::Forbidden, detail))
+    }
+
     /// Fails unless the caller has this scope and may use this model.
     pub(crate) fn allow(&self, scope: Scope, model: Option<&str>) -> Result<(), Problem> {
+        self.allow_scope(scope)?;
         let Some(token) = &self.token else {
             return Ok(());
         };
-        let admin = token.scopes.contains(&Scope::Admin);
-        if !admin && !token.scopes.contains(&scope) {
-            let detail = format!("the token has not the scope `{scope}`");
-            return Err(Problem::new(ProblemCode::Forbidden, detail));
-        }
         match (&token.models, model) {
             (Some(models), Some(model)) if !models.iter().any(|known| known == model) => Err(
                 Problem::new(ProblemCode::Forbidden, "the token is not for this model"),
@@ -82,7 +92,8 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Response {
     let token = bearer(&request).map(str::to_owned);
-    match identify(&state, token).await {
+    let client = request.extensions().get::<ClientAddress>().copied();
+    match identify(&state, token, client).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -91,27 +102,36 @@ pub(crate) async fn authenticate(
     }
 }
 
-async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Caller, Problem> {
+/// The address that a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+impl ClientAddress {
+    /// The network whose addresses count as one client: in IPv6, a client has 2⁶⁴ of them.
+    fn network(self) -> String {
+        match self.0.to_canonical() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                format!("{a:x}:{b:x}:{c:x}:{d:x}")
+            }
+        }
+    }
+}
+
+async fn identify(
+    state: &Arc<ServiceState>,
+    token: Option<String>,
+    client: Option<ClientAddress>,
+) -> Result<Caller, Problem> {
     let Some(tokens) = state.tokens.clone() else {
         return Ok(Caller { token: None });
     };
     let text = token.ok_or_else(unauthenticated)?;
     let found = match tokens.known(&text) {
         Some(record) => Some(record),
-        None => {
-            // The hash is slow on purpose. Two at a time at most, so that wrong tokens cannot take
-            // all processors.
-            let _turn = state
-                .hashing
-                .acquire()
-                .await
-                .map_err(|_| unauthenticated())?;
-            let checked = state.settings.work.run(move || tokens.check(&text)).await;
-            checked.map_err(|_| unauthenticated())?.map_err(|error| {
-                tracing::error!(%error, "a token could not be checked");
-                Problem::new(ProblemCode::Internal, "the token could not be checked")
-            })?
-        }
+        None if !tokens.is_plausible(&text) => None,
+        None => hashed(state, tokens, text, client).await?,
     };
     let record = found.ok_or_else(unauthenticated)?;
     if !state.rates.admit(&record.id, Instant::now()) {
@@ -122,6 +142,34 @@ async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Ca
     }
     Ok(Caller {
         token: Some(record),
+    })
+}
+
+/// The token that a text is, hashed slowly. Two texts are hashed at a time at most, so that wrong
+/// tokens cannot take all processors, and each client has its share.
+async fn hashed(
+    state: &Arc<ServiceState>,
+    tokens: Arc<TokenStore>,
+    text: String,
+    client: Option<ClientAddress>,
+) -> Result<Option<TokenRecord>, Problem> {
+    let turn = state.hashing.acquire().await;
+    let _turn = turn.map_err(|_| unauthenticated())?;
+    // The same token may have come in another request in the meantime.
+    if let Some(record) = tokens.known(&text) {
+        return Ok(Some(record));
+    }
+    let client = client.map_or_else(String::new, ClientAddress::network);
+    if !state.hash_rates.admit(&client, Instant::now()) {
+        return Err(Problem::new(
+            ProblemCode::TooManyRequests,
+            "the client has sent too many tokens that are new to the server",
+        ));
+    }
+    let checked = state.settings.work.run(move || tokens.check(&text)).await;
+    checked.map_err(|_| unauthenticated())?.map_err(|error| {
+        tracing::error!(%error, "a token could not be checked");
+        Problem::new(ProblemCode::Internal, "the token could not be checked")
     })
 }
 

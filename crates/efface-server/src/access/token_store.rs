@@ -63,6 +63,8 @@ pub struct TokenStore {
     known: RwLock<KnownTokens>,
     /// Secrets that were hashed slowly, for the metrics: a rise is somebody who guesses.
     hashes: Counter,
+    /// Texts that were refused without hashing them slowly.
+    refused: Counter,
     clock: ServiceClock,
 }
 
@@ -90,6 +92,7 @@ impl TokenStore {
             path: path.to_owned(),
             known,
             hashes: Counter::default(),
+            refused: Counter::default(),
             clock,
         };
         store.reload()?;
@@ -188,6 +191,20 @@ impl TokenStore {
         (!record.is_expired(self.clock.seconds())).then(|| record.clone())
     }
 
+    /// Returns false for nearly every text that is not a token of the file. It is cheap, so that wrong
+    /// tokens do not keep right ones waiting for the slow hash.
+    pub(crate) fn is_plausible(&self, text: &str) -> bool {
+        let is_plausible = parts(text).is_some_and(|(id, secret)| {
+            let known = self.read_lock();
+            let record = known.records.get(id);
+            record.is_some_and(|record| record.may_open_with(secret))
+        });
+        if !is_plausible {
+            self.refused.inc();
+        }
+        is_plausible
+    }
+
     /// The token that a text is, hashed slowly; None for what is none. Takes tens of milliseconds.
     ///
     /// The id of a token is no secret and is looked up. Its secret is never compared with anything:
@@ -218,6 +235,11 @@ impl TokenStore {
     /// Counts the secrets that were hashed slowly.
     pub(crate) fn hashes(&self) -> Counter {
         self.hashes.clone()
+    }
+
+    /// Counts the texts that were refused without hashing them slowly.
+    pub(crate) fn refused(&self) -> Counter {
+        self.refused.clone()
     }
 
     fn read_lock(&self) -> std::sync::RwLockReadGuard<'_, KnownTokens> {

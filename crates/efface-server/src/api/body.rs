@@ -17,22 +17,19 @@ use crate::problem::{Problem, ProblemCode};
 /// Whole numbers up to here are numbers; larger ones would lose digits and are taken as text.
 const LARGEST_INTEGER: u64 = 1 << 53;
 
-/// A body of JSON.
-pub(super) struct JsonBody<T>(pub(super) T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if !is_of_type(&request, JSON) {
-            let detail = "the header Content-Type must be application/json";
-            return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
-        }
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(unreadable)?;
-        parse(&bytes).map(Self)
+/// Reads the body of a request as JSON. Handlers call it once the caller is allowed to do what is
+/// asked: the body of a request that is refused is not read.
+pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
+    if !is_of_type(&request, JSON) {
+        let detail = "the header Content-Type must be application/json";
+        return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
     }
+    parse(&read_bytes(request).await?)
+}
+
+/// Reads the body of a request.
+pub(super) async fn read_bytes(request: Request) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, &()).await.map_err(unreadable)
 }
 
 const JSON: &str = "application/json";
@@ -60,19 +57,13 @@ pub(super) enum RowsToScore {
     Packed(Bytes),
 }
 
-impl<S: Send + Sync> FromRequest<S> for RowsToScore {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+impl RowsToScore {
+    /// Reads the rows of a request.
+    pub(super) async fn read(request: Request) -> Result<Self, Problem> {
         if is_of_type(&request, PACKED) {
-            return Ok(Self::Packed(
-                Bytes::from_request(request, state)
-                    .await
-                    .map_err(unreadable)?,
-            ));
+            return Ok(Self::Packed(read_bytes(request).await?));
         }
-        let JsonBody(body) = JsonBody::from_request(request, state).await?;
-        match body {
+        match read_json(request).await? {
             ScoredBody {
                 rows: Some(rows),
                 cells: None,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::body::JsonBody;
-use super::erasures::{accept, allow_open, open_state};
+use super::body::read_json;
+use super::erasures::{accept, allow_open, answered, is_refused, open_state, unreadable_query};
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
@@ -64,7 +64,7 @@ pub(super) struct DeletionStanding {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DeletionJob {
     tracking_id: String,
-    /// `PENDING`, `STARTED` or `SUCCESS`.
+    /// `PENDING`, `STARTED`, `SUCCESS` or `FAILURE`: a model refused, and its rows are still there.
     status: &'static str,
     requesting_user: String,
     compliance_type: &'static str,
@@ -84,10 +84,10 @@ pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     query: Result<Query<ProjectQuery>, axum::extract::rejection::QueryRejection>,
-    JsonBody(body): JsonBody<DeletionBody>,
+    request: Request,
 ) -> Result<(StatusCode, Json<DeletionCreated>), Problem> {
-    let Query(query) =
-        query.map_err(|_| Problem::invalid("the query of the path cannot be read"))?;
+    caller.allow_scope(Scope::Erase)?;
+    let Query(query) = query.map_err(|_| unreadable_query())?;
     let target = match query.token {
         Some(name) => {
             caller.allow(Scope::Erase, Some(&name))?;
@@ -99,6 +99,7 @@ pub(super) async fn create(
             ErasureTarget::AllModels
         }
     };
+    let body: DeletionBody = read_json(request).await?;
     let people = body.distinct_ids;
     if people.is_empty()
         || people.len() > MOST_PEOPLE
@@ -129,6 +130,7 @@ pub(super) async fn create(
         needs_approval: false,
         approved_by: None,
         callbacks: Vec::new(),
+        expected_rows: None,
     };
     accept(&state, order, Duration::ZERO).await?;
     Ok((
@@ -160,25 +162,7 @@ pub(super) async fn show(
         Some(OpenState::AwaitingApproval { .. }) => "PENDING",
         Some(OpenState::Running) => "STARTED",
         None => {
-            let seen: Vec<_> = state
-                .models
-                .all()
-                .into_iter()
-                .filter(|model| caller.sees(model.name()))
-                .collect();
-            let asked = id.clone();
-            let found = state
-                .settings
-                .work
-                .run(move || erasures::look_up(&seen, &asked))
-                .await;
-            let stopped = |_| {
-                Problem::new(
-                    ProblemCode::Internal,
-                    "the thread that reads the logs has stopped",
-                )
-            };
-            let found = found.map_err(stopped)?;
+            let found = answered(&state, &caller, &id).await?;
             let unknown = || Problem::new(ProblemCode::NotFound, "there is no deletion of that id");
             date_requested = found
                 .first()
@@ -187,7 +171,11 @@ pub(super) async fn show(
                 .times
                 .received_at
                 .to_string();
-            "SUCCESS"
+            if is_refused(&found) {
+                "FAILURE"
+            } else {
+                "SUCCESS"
+            }
         }
     };
     let results = DeletionJob {
@@ -221,7 +209,7 @@ pub(super) async fn cancel(
     caller: Caller,
     NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
-    allow_open(&state, &caller, &id)?;
-    erasures::withdraw(&state, &id).await?;
+    let target = allow_open(&state, &caller, &id, None)?;
+    erasures::withdraw(&state, &id, &target).await?;
     Ok(StatusCode::NO_CONTENT)
 }

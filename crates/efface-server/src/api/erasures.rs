@@ -1,20 +1,21 @@
 //! Erasure requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use efface::Method;
 use efface_engine::{ChangeReport, ReceiptPlace};
-use efface_receipt::{Receipt, RequestOutcome, Time};
+use efface_receipt::{Hash, Receipt, RequestOutcome, Time};
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use super::body::JsonBody;
+use super::body::read_json;
 use super::ledger::stopped;
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
@@ -24,7 +25,6 @@ use crate::erasures::{
     self, ErasureOrder, ErasureTarget, KeyClaim, ModelAnswer, OpenState, RowChoice, Submitted,
 };
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
-use crate::registry::ChangeOrder;
 
 /// The longest key of a request.
 const LONGEST_KEY: usize = 128;
@@ -50,6 +50,10 @@ pub(super) struct ErasureBody {
     /// Whether everything is computed and nothing is changed.
     #[serde(default)]
     dry_run: bool,
+    /// The `preview` of each model out of the answer to a dry run: a model that would now take out
+    /// other rows does nothing (`rows_changed`).
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
+    preview: Option<BTreeMap<String, Hash>>,
     /// When the person asked, as in `2026-03-02T09:15:00.250Z`.
     #[schema(value_type = Option<String>, format = DateTime)]
     requested_at: Option<Time>,
@@ -63,8 +67,10 @@ pub(super) struct ErasureBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ErasureStatus {
-    /// Every model has answered.
+    /// Every model has done it.
     Done,
+    /// A model did not do it, and its rows may still be there; `models` says which and why.
+    Failed,
     /// It is being done.
     Running,
     /// A second token must approve it.
@@ -115,6 +121,9 @@ pub(super) struct ModelErasure {
     /// In a dry run: how far the parameters would move, as a part of their norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     moved: Option<f64>,
+    /// In a dry run: the digest of the rows that would leave, for `preview` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
     /// Exports that this withdraws.
     #[serde(skip_serializing_if = "Option::is_none")]
     withdrawn: Option<u64>,
@@ -177,6 +186,7 @@ pub(super) struct OpenErasure {
         ("Idempotency-Key" = Option<String>, Header, description = "A name for the request, up to 128 of A-Z a-z 0-9 . _ ~ -; the same request under the same key has one effect")),
     request_body = ErasureBody,
     responses((status = 200, description = "Done", body = ErasureAnswer),
+        (status = 207, description = "Done by some models and not by others", body = ErasureAnswer),
         (status = 202, description = "Written down; Location says where to ask", body = ErasureAnswer),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
@@ -184,12 +194,11 @@ pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(name): NameInPath,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<ErasureBody>,
+    request: Request,
 ) -> Result<Response, Problem> {
     caller.allow(Scope::Erase, Some(&name))?;
     state.models.find(&name)?;
-    begin(&state, &caller, ErasureTarget::Model(name), &headers, body).await
+    begin(&state, &caller, ErasureTarget::Model(name), request).await
 }
 
 /// Erases the rows of a person from every model.
@@ -198,17 +207,17 @@ pub(super) async fn create(
     params(("Idempotency-Key" = Option<String>, Header, description = "A name for the request, up to 128 of A-Z a-z 0-9 . _ ~ -; the same request under the same key has one effect")),
     request_body = ErasureBody,
     responses((status = 200, description = "Done", body = ErasureAnswer),
+        (status = 207, description = "Done by some models and not by others", body = ErasureAnswer),
         (status = 202, description = "Written down; Location says where to ask", body = ErasureAnswer),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
 pub(super) async fn create_everywhere(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<ErasureBody>,
+    request: Request,
 ) -> Result<Response, Problem> {
     caller.allow(Scope::Erase, None)?;
-    begin(&state, &caller, ErasureTarget::AllModels, &headers, body).await
+    begin(&state, &caller, ErasureTarget::AllModels, request).await
 }
 
 /// Lists the requests that are not done yet.
@@ -266,41 +275,31 @@ pub(super) async fn show(
             models: Vec::new(),
         }));
     }
-    let seen: Vec<_> = state
-        .models
-        .all()
-        .into_iter()
-        .filter(|model| caller.sees(model.name()))
-        .collect();
-    let asked = id.clone();
-    let found = state
-        .settings
-        .work
-        .run(move || erasures::look_up(&seen, &asked))
-        .await
-        .map_err(stopped)?;
+    let found = answered(&state, &caller, &id).await?;
     if found.is_empty() {
         return Err(Problem::new(
             ProblemCode::NotFound,
             "there is no erasure of that id",
         ));
     }
+    let status = if is_refused(&found) {
+        ErasureStatus::Failed
+    } else {
+        ErasureStatus::Done
+    };
     let models = found
         .into_iter()
         .map(|(model, receipt)| of_receipt(model, &receipt))
         .collect();
-    Ok(Json(ErasureAnswer {
-        id,
-        status: ErasureStatus::Done,
-        models,
-    }))
+    Ok(Json(ErasureAnswer { id, status, models }))
 }
 
 /// Approves a request that another token asked for.
 #[utoipa::path(
     post, path = "/v1/erasures/{id}/approval", tag = "erasures", security(("token" = [])),
-    params(("id" = String, Path, description = "The id of the erasure")),
+    params(("id" = String, Path, description = "The id of the erasure"), OpenErasureQuery),
     responses((status = 200, description = "Done", body = ErasureAnswer),
+        (status = 207, description = "Done by some models and not by others", body = ErasureAnswer),
         (status = 202, description = "Approved, and being done", body = ErasureAnswer),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
@@ -308,17 +307,18 @@ pub(super) async fn approve(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(id): NameInPath,
+    query: Result<Query<OpenErasureQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    allow_open(&state, &caller, &id)?;
-    let submitted =
-        erasures::approve(&state, &id, &caller, state.settings.limits.erasure_patience).await?;
+    let target = allow_open(&state, &caller, &id, Some(query))?;
+    let patience = state.settings.limits.erasure_patience;
+    let submitted = erasures::approve(&state, &id, &target, &caller, patience).await?;
     answer(id, submitted)
 }
 
 /// Takes back a request that waits for approval.
 #[utoipa::path(
     delete, path = "/v1/erasures/{id}", tag = "erasures", security(("token" = [])),
-    params(("id" = String, Path, description = "The id of the erasure")),
+    params(("id" = String, Path, description = "The id of the erasure"), OpenErasureQuery),
     responses((status = 204, description = "Taken back"),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
@@ -326,57 +326,113 @@ pub(super) async fn withdraw(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(id): NameInPath,
+    query: Result<Query<OpenErasureQuery>, QueryRejection>,
 ) -> Result<StatusCode, Problem> {
-    allow_open(&state, &caller, &id)?;
-    erasures::withdraw(&state, &id).await?;
+    let target = allow_open(&state, &caller, &id, Some(query))?;
+    erasures::withdraw(&state, &id, &target).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where a request stands that is not done yet; None for one about a model that the caller may not
-/// see.
+/// The choice among open requests with the same id.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct OpenErasureQuery {
+    /// The model of the request; needed only where requests about several models have the same id.
+    model: Option<String>,
+}
+
+/// Returns the state of a request that is not done yet; None for one about a model that the caller
+/// may not see.
 pub(super) fn open_state(state: &ServiceState, caller: &Caller, id: &str) -> Option<OpenState> {
-    let (open, target) = state.open.find(id)?;
+    let mut open = state.open.find(id).into_iter();
+    open.find(|(_, target)| sees(caller, target))
+        .map(|(open, _)| open)
+}
+
+fn sees(caller: &Caller, target: &ErasureTarget) -> bool {
     match target {
-        ErasureTarget::Model(name) if !caller.sees(&name) => None,
-        _ => Some(open),
+        ErasureTarget::Model(name) => caller.sees(name),
+        ErasureTarget::AllModels => true,
     }
 }
 
-/// Whether the caller may erase what an open request is about. Whoever may not see its model learns
-/// nothing of it.
-pub(super) fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
-    match state.open.find(id) {
-        Some((_, ErasureTarget::Model(name))) if caller.sees(&name) => {
-            caller.allow(Scope::Erase, Some(&name))
-        }
-        Some(_) | None => caller.allow(Scope::Erase, None),
+/// Fails unless the caller may erase what an open request is about, and returns what that is.
+/// Whoever may not see its model learns nothing of it.
+pub(super) fn allow_open(
+    state: &ServiceState,
+    caller: &Caller,
+    id: &str,
+    query: Option<Result<Query<OpenErasureQuery>, QueryRejection>>,
+) -> Result<ErasureTarget, Problem> {
+    caller.allow_scope(Scope::Erase)?;
+    let named = match query {
+        Some(query) => query.map_err(|_| unreadable_query())?.0.model,
+        None => None,
+    };
+    let mut open = state.open.find(id);
+    open.retain(|(_, target)| sees(caller, target));
+    if let Some(name) = named {
+        open.retain(|(_, target)| *target == ErasureTarget::Model(name.clone()));
     }
+    let target = match open.pop() {
+        Some(_) if !open.is_empty() => {
+            let detail = "requests about several models have this id; name one by `?model=`";
+            return Err(Problem::new(ProblemCode::Refused, detail));
+        }
+        Some((_, target)) => target,
+        None => ErasureTarget::AllModels,
+    };
+    match &target {
+        ErasureTarget::Model(name) => caller.allow(Scope::Erase, Some(name))?,
+        ErasureTarget::AllModels => caller.allow(Scope::Erase, None)?,
+    }
+    Ok(target)
+}
+
+pub(super) fn unreadable_query() -> Problem {
+    Problem::invalid("the query of the path cannot be read")
+}
+
+/// The receipts of a request in the logs of the models that the caller may see.
+pub(super) async fn answered(
+    state: &Arc<ServiceState>,
+    caller: &Caller,
+    id: &str,
+) -> Result<Vec<(String, Receipt)>, Problem> {
+    let mut seen = state.models.all();
+    seen.retain(|model| caller.sees(model.name()));
+    let id = id.to_owned();
+    let look = move || erasures::look_up(&seen, &id);
+    state.settings.work.run(look).await.map_err(stopped)
+}
+
+/// Returns true if a model refused, so that its rows are still there.
+pub(super) fn is_refused(receipts: &[(String, Receipt)]) -> bool {
+    let refused = |receipt: &Receipt| receipt.outcome == RequestOutcome::Refused;
+    receipts.iter().any(|(_, receipt)| refused(receipt))
 }
 
 async fn begin(
     state: &Arc<ServiceState>,
     caller: &Caller,
     target: ErasureTarget,
-    headers: &HeaderMap,
-    body: ErasureBody,
+    request: Request,
 ) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    let body: ErasureBody = read_json(request).await?;
     let dry_run = body.dry_run;
-    let order = order(state, caller, target, headers, body)?;
+    let order = order(state, caller, target, &headers, body)?;
     if dry_run {
-        let models = preview(state, &order)
-            .await?
-            .into_iter()
-            .map(of_answer)
-            .collect();
+        let models = alone(erasures::preview(state, &order).await?)?;
         return Ok(Json(ErasureAnswer {
             id: order.id,
             status: ErasureStatus::DryRun,
-            models,
+            models: models.into_iter().map(of_answer).collect(),
         })
         .into_response());
     }
     let id = order.id.clone();
-    let submitted = accept(state, order, patience(state, headers)).await?;
+    let submitted = accept(state, order, patience(state, &headers)).await?;
     answer(id, submitted)
 }
 
@@ -386,18 +442,12 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Does a request, unless it waits already, or somebody else must approve it first.
 pub(super) async fn accept(
     state: &Arc<ServiceState>,
-    mut order: ErasureOrder,
+    order: ErasureOrder,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
     let key = KeyClaim::new(state, &order)?;
-    if let Some(open) = state.open.state(&order.id) {
+    if let Some(open) = state.open.state_of(&order) {
         return Ok(Submitted::Accepted(open));
-    }
-    if let Some(most) = state.settings.approval_above {
-        order.needs_approval = rows_at_stake(state, &order).await? > most;
-    }
-    if order.needs_approval {
-        return erasures::hold_for_approval(state, order).await;
     }
     // A request that was done before is answered from the log, at once: a promise would hide that
     // its key was used for another.
@@ -425,10 +475,7 @@ fn is_reused(found: &ModelAnswer) -> bool {
 
 /// Whether the log of a model that a request is about knows its key.
 async fn is_known(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<bool, Problem> {
-    let models = match &order.target {
-        ErasureTarget::Model(name) => vec![state.models.find(name)?],
-        ErasureTarget::AllModels => state.models.all(),
-    };
+    let models = erasures::models_of(state, &order.target)?;
     let id = order.id.clone();
     let found = state
         .settings
@@ -436,32 +483,6 @@ async fn is_known(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<boo
         .run(move || erasures::look_up(&models, &id))
         .await;
     Ok(!found.map_err(stopped)?.is_empty())
-}
-
-/// How many rows a request would erase. Rows that are gone count for nothing: the request may be
-/// one that was done before, and whoever does it finds its first answer. A model that cannot say
-/// how many stops the request.
-async fn rows_at_stake(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<usize, Problem> {
-    let is_gone = |problem: &Problem| {
-        matches!(
-            problem.code,
-            ProblemCode::RowNotFound | ProblemCode::AlreadyForgotten
-        )
-    };
-    let answers = match preview(state, order).await {
-        Err(problem) if is_gone(&problem) => return Ok(0),
-        answers => answers?,
-    };
-    let mut rows = 0;
-    for found in answers {
-        let is_passing = found.is_passing();
-        match found.answer {
-            Ok(report) => rows += report.forgotten,
-            Err(problem) if is_passing => return Err(problem),
-            Err(_) => {}
-        }
-    }
-    Ok(rows)
 }
 
 fn order(
@@ -512,6 +533,7 @@ fn order(
         needs_approval: false,
         approved_by: None,
         callbacks,
+        expected_rows: body.preview,
     })
 }
 
@@ -551,71 +573,28 @@ fn patience(state: &ServiceState, headers: &HeaderMap) -> Duration {
         .map_or(most, |seconds| most.min(Duration::from_secs(seconds)))
 }
 
-/// What would happen, model by model.
-async fn preview(
-    state: &Arc<ServiceState>,
-    order: &ErasureOrder,
-) -> Result<Vec<ModelAnswer>, Problem> {
-    let models = match &order.target {
-        ErasureTarget::Model(name) => vec![state.models.find(name)?],
-        ErasureTarget::AllModels => state.models.all(),
-    };
-    let single = models.len() == 1;
-    let mut answers = Vec::new();
-    for model in models {
-        let requests = match order.requests_for(&model) {
-            Err(problem) if single => return Err(problem),
-            Err(problem) => {
-                answers.push(ModelAnswer {
-                    model: model.name().to_owned(),
-                    answer: Err(problem),
-                });
-                continue;
-            }
-            Ok(requests) => requests,
-        };
-        let single = single && requests.len() == 1;
-        for mut request in requests {
-            // A name would be taken for a request that may be there already.
-            request.id = None;
-            let asked = async {
-                let (answer, reply) = oneshot::channel();
-                model.order(ChangeOrder::Preview(Box::new(request), answer))?;
-                let stopped =
-                    |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");
-                Ok(reply.await.map_err(stopped)??)
-            };
-            match asked.await {
-                Err(problem) if single => return Err(problem),
-                answer => answers.push(ModelAnswer {
-                    model: model.name().to_owned(),
-                    answer,
-                }),
-            }
-        }
+/// The answers of the models; a request that one model alone answers, and does not do, is a problem
+/// of its own.
+fn alone(models: Vec<ModelAnswer>) -> Result<Vec<ModelAnswer>, Problem> {
+    match models.as_slice() {
+        [model] => model.failure().map_or(Ok(()), Err)?,
+        _ => {}
     }
-    Ok(answers)
+    Ok(models)
 }
 
-/// The answer over HTTP. A request about one model that was not done is a problem of its own.
+/// The answer over HTTP.
 fn answer(id: String, submitted: Submitted) -> Result<Response, Problem> {
     match submitted {
-        Submitted::Done(mut models) => {
-            if let [ModelAnswer { answer: Err(_), .. }] = models.as_slice()
-                && let Some(ModelAnswer {
-                    answer: Err(problem),
-                    ..
-                }) = models.pop()
-            {
-                return Err(problem);
-            }
+        Submitted::Done(models) => {
+            let models = alone(models)?;
+            let (code, status) = if erasures::is_done(&models) {
+                (StatusCode::OK, ErasureStatus::Done)
+            } else {
+                (StatusCode::MULTI_STATUS, ErasureStatus::Failed)
+            };
             let models = models.into_iter().map(of_answer).collect();
-            Ok(Json(ErasureAnswer {
-                id,
-                status: ErasureStatus::Done,
-                models,
-            })
-            .into_response())
+            Ok((code, Json(ErasureAnswer { id, status, models })).into_response())
         }
         Submitted::Accepted(open) => {
             let place = format!("/v1/erasures/{id}");
@@ -643,13 +622,21 @@ fn status_of(open: &OpenState) -> ErasureStatus {
     }
 }
 
-fn of_answer(ModelAnswer { model, answer }: ModelAnswer) -> ModelErasure {
-    match answer {
-        Ok(report) => of_report(model, report),
-        Err(problem) => ModelErasure {
+fn of_answer(found: ModelAnswer) -> ModelErasure {
+    let problem = found.failure();
+    let model = match found.answer {
+        Ok(report) => of_report(found.model, report),
+        Err(_) => ModelErasure::nothing(found.model),
+    };
+    match problem {
+        // A claim about the model is no claim about this request.
+        Some(problem) => ModelErasure {
+            claim: None,
+            bound: None,
             problem: Some(problem.details()),
-            ..ModelErasure::nothing(model)
+            ..model
         },
+        None => model,
     }
 }
 
@@ -667,6 +654,7 @@ fn of_report(model: String, report: ChangeReport) -> ModelErasure {
             .largest_leverage
             .filter(|leverage| leverage.is_finite()),
         moved: report.moved,
+        preview: report.rows_digest.map(|digest| digest.to_string()),
         withdrawn: Some(report.withdrawn as u64),
         subject_opening: report.subject_opening,
         receipt: report
@@ -698,6 +686,7 @@ impl ModelErasure {
             head_bound: None,
             leverage: None,
             moved: None,
+            preview: None,
             withdrawn: None,
             subject_opening: None,
             receipt: None,

@@ -20,12 +20,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{get, post};
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::access::authenticate;
@@ -87,6 +86,15 @@ fn paths() -> (
         .routes(routes!(callbacks::retry))
         .routes(routes!(opendsr::create))
         .routes(routes!(opendsr::show, opendsr::cancel))
+        .routes(also_at(
+            "/opendsr/v1/opengdpr_requests",
+            routes!(opendsr::create),
+        ))
+        .routes(also_at(
+            "/opendsr/v1/opengdpr_requests/{id}",
+            routes!(opendsr::show, opendsr::cancel),
+        ))
+        .routes(also_at("/opendsr/v2/status/{id}", routes!(opendsr::show)))
         .routes(routes!(data_deletions::create))
         .routes(routes!(data_deletions::show, data_deletions::cancel))
         .routes(routes!(operation::metrics))
@@ -95,11 +103,33 @@ fn paths() -> (
         .routes(routes!(operation::alive))
         .routes(routes!(operation::ready))
         .routes(routes!(opendsr::discovery))
+        .routes(also_at(
+            "/opendsr/v1/discovery",
+            routes!(opendsr::discovery),
+        ))
         .routes(routes!(opendsr::certificate))
+        .merge(page::paths())
         .split_for_parts();
     let mut described = described;
     described.merge(health);
     (guarded, open, described)
+}
+
+/// The same handlers at another path: OpenDSR had other names before, and lists one that it does not
+/// describe.
+fn also_at(
+    path: &str,
+    (schemas, mut described, handlers): UtoipaMethodRouter<Arc<ServiceState>>,
+) -> UtoipaMethodRouter<Arc<ServiceState>> {
+    if let Some((_, mut item)) = described.paths.pop_first() {
+        // An operation has its name at one path alone.
+        let operations = [&mut item.get, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.operation_id = None;
+        }
+        described.paths.insert(path.to_owned(), item);
+    }
+    (schemas, described, handlers)
 }
 
 /// The description of the service, as /openapi.json gives it.
@@ -112,19 +142,9 @@ pub fn description() -> utoipa::openapi::OpenApi {
 pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
     let limits = state.settings.limits;
     let (guarded, open, _) = paths();
-    // Paths by the names that OpenDSR had before, and one that it lists without describing it.
-    let guarded = guarded
-        .route("/opendsr/v1/opengdpr_requests", post(opendsr::create))
-        .route(
-            "/opendsr/v1/opengdpr_requests/{id}",
-            get(opendsr::show).delete(opendsr::cancel),
-        )
-        .route("/opendsr/v2/status/{id}", get(opendsr::show));
-    let open = open.route("/opendsr/v1/discovery", get(opendsr::discovery));
     guarded
         .layer(middleware::from_fn_with_state(state.clone(), authenticate))
         .merge(open)
-        .merge(page::paths())
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(limits.body_bytes))

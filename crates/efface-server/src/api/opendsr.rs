@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use efface_receipt::Time;
@@ -15,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::erasures::{accept, open_state};
+use super::body::read_bytes;
+use super::erasures::{accept, answered, is_refused, open_state};
 use super::path::NameInPath;
 use super::time::parse_time;
 use crate::access::{Caller, Scope};
@@ -85,7 +85,7 @@ pub(super) struct SubjectAnswer {
     /// The whole body of the request, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoded_request: Option<String>,
-    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    /// `pending`, `in_progress`, `completed` or `cancelled`, also where a model refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_status: Option<&'static str>,
     /// Rows that were erased.
@@ -202,11 +202,11 @@ pub(super) async fn certificate(
 pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+    request: Request,
 ) -> Result<Response, OpenDsrProblem> {
     caller.allow(Scope::Erase, None)?;
     let service = service(&state)?;
-    let body = body.map_err(|_| Problem::invalid("the body could not be read, or is too large"))?;
+    let body = read_bytes(request).await?;
     let unreadable = |error: serde_json::Error| {
         Problem::invalid(format!(
             "line {}, column {}: the body is no OpenDSR request",
@@ -263,24 +263,7 @@ pub(super) async fn show(
         Some(OpenState::Running) => "in_progress",
         None if service.is_cancelled(&id)? => "cancelled",
         None => {
-            let models: Vec<_> = state
-                .models
-                .all()
-                .into_iter()
-                .filter(|model| caller.sees(model.name()))
-                .collect();
-            let found = state
-                .settings
-                .work
-                .run(move || erasures::look_up(&models, &id))
-                .await;
-            let stopped = |_| {
-                Problem::new(
-                    ProblemCode::Internal,
-                    "the thread that reads the logs has stopped",
-                )
-            };
-            let found = found.map_err(stopped)?;
+            let found = answered(&state, &caller, &id).await?;
             if found.is_empty() {
                 return Err(
                     Problem::new(ProblemCode::NotFound, "there is no request of that id").into(),
@@ -288,7 +271,12 @@ pub(super) async fn show(
             }
             answer.results_count =
                 Some(found.iter().map(|(_, receipt)| receipt.rows.removed).sum());
-            "completed"
+            // OpenDSR knows no failure.
+            if is_refused(&found) {
+                "cancelled"
+            } else {
+                "completed"
+            }
         }
     });
     signed(service, StatusCode::OK, &answer)
@@ -309,7 +297,7 @@ pub(super) async fn cancel(
     caller.allow(Scope::Erase, None)?;
     let service = service(&state)?;
     let id = id.to_ascii_lowercase();
-    erasures::withdraw(&state, &id).await?;
+    erasures::withdraw(&state, &id, &ErasureTarget::AllModels).await?;
     service.remember_cancelled(&id)?;
     let answer = SubjectAnswer {
         received_time: time(state.settings.clock.milliseconds()),
@@ -407,6 +395,7 @@ fn order(
         needs_approval: false,
         approved_by: None,
         callbacks: targets,
+        expected_rows: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -57,10 +57,11 @@ pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(name): NameInPath,
-    rows: RowsToScore,
+    request: Request,
 ) -> Result<Json<PredictionList>, Problem> {
     caller.allow(Scope::Predict, Some(&name))?;
     let scorer = state.models.find(&name)?.scorer();
+    let rows = RowsToScore::read(request).await?;
     let generation = scorer.generation();
     let outputs = scorer.outputs().to_vec();
     let (count, score): (usize, ScoringTask) = match rows {

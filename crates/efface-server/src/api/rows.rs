@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use efface_engine::{ChangeReport, Error, RecordTable};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::body::{JsonBody, RowsBody};
+use super::body::{RowsBody, read_json};
 use super::erasures::ReceiptLink;
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
@@ -46,9 +46,9 @@ pub(super) async fn learn(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(name): NameInPath,
-    JsonBody(body): JsonBody<RowsBody>,
+    request: Request,
 ) -> Result<Json<RowsChanged>, Problem> {
-    change(&state, &caller, &name, body, ChangeOrder::Learn).await
+    change(&state, &caller, &name, request, ChangeOrder::Learn).await
 }
 
 /// Replaces rows by rows of the same ids.
@@ -63,21 +63,21 @@ pub(super) async fn amend(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(name): NameInPath,
-    JsonBody(body): JsonBody<RowsBody>,
+    request: Request,
 ) -> Result<Json<RowsChanged>, Problem> {
-    change(&state, &caller, &name, body, ChangeOrder::Amend).await
+    change(&state, &caller, &name, request, ChangeOrder::Amend).await
 }
 
 async fn change(
     state: &Arc<ServiceState>,
     caller: &Caller,
     name: &str,
-    body: RowsBody,
+    request: Request,
     order: fn(RecordTable, oneshot::Sender<Result<ChangeReport, Error>>) -> ChangeOrder,
 ) -> Result<Json<RowsChanged>, Problem> {
     caller.allow(Scope::Learn, Some(name))?;
     let model = state.models.find(name)?;
-    let records = body.into_records()?;
+    let records = read_json::<RowsBody>(request).await?.into_records()?;
     let (answer, reply) = oneshot::channel();
     model.order(order(records, answer))?;
     let stopped = |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");

@@ -4,6 +4,7 @@
 use efface_receipt::Time;
 use serde_json::{Value, json};
 
+use super::attempt::{is_done, rows_erased};
 use super::{ErasureOrder, ModelAnswer};
 use crate::callbacks::{CallbackDelivery, CallbackForm};
 use crate::clock::ServiceClock;
@@ -17,12 +18,10 @@ pub(crate) enum ErasureEvent<'a> {
 }
 
 impl ErasureEvent<'_> {
-    /// The event's name. A request that no model could do has failed.
+    /// The event's name. A request that a model did not do has failed.
     fn name(&self) -> &'static str {
         match self {
-            Self::Done(answers) if answers.iter().any(|model| model.answer.is_ok()) => {
-                "erasure.done"
-            }
+            Self::Done(answers) if is_done(answers) => "erasure.done",
             Self::Done(_) => "erasure.failed",
             Self::Withdrawn => "erasure.withdrawn",
         }
@@ -41,25 +40,24 @@ impl ErasureEvent<'_> {
                 CallbackForm::StandardWebhook => self.webhook(order, now),
                 CallbackForm::OpenDsr => self.opendsr(order, &target.url, now),
             };
-            CallbackDelivery::new(target.clone(), &order.id, name, body.to_string(), now)
+            CallbackDelivery::new(
+                target.clone(),
+                &order.file_name(),
+                name,
+                body.to_string(),
+                now,
+            )
         });
         told.collect()
     }
 
-    /// The status callback of OpenDSR, which knows no failure: a request that no model could do
+    /// The status callback of OpenDSR, which knows no failure: a request that a model did not do
     /// ends as cancelled.
     fn opendsr(&self, order: &ErasureOrder, url: &str, now: u64) -> Value {
-        let done: Vec<_> = match self {
-            Self::Done(answers) => answers
-                .iter()
-                .filter_map(|model| model.answer.as_ref().ok())
-                .collect(),
-            Self::Withdrawn => Vec::new(),
-        };
-        let status = if done.is_empty() {
-            "cancelled"
-        } else {
-            "completed"
+        let (status, erased) = match self {
+            Self::Done(answers) if is_done(answers) => ("completed", rows_erased(answers)),
+            Self::Done(answers) => ("cancelled", rows_erased(answers)),
+            Self::Withdrawn => ("cancelled", 0),
         };
         json!({
             "controller_id": order.asked_by,
@@ -67,7 +65,7 @@ impl ErasureEvent<'_> {
             "status_callback_url": url,
             "subject_request_id": order.id,
             "request_status": status,
-            "results_count": done.iter().map(|report| report.forgotten).sum::<usize>(),
+            "results_count": erased,
         })
     }
 
@@ -80,15 +78,22 @@ impl ErasureEvent<'_> {
     }
 }
 
-fn of_model(ModelAnswer { model, answer }: &ModelAnswer) -> Value {
-    match answer {
-        Ok(report) => {
-            let receipt = report.receipt.as_ref().map(
-                |place| json!({"id": place.id, "sequence": place.sequence, "url": format!("/v1/receipts/{}", place.id)}),
-            );
+fn of_model(found: &ModelAnswer) -> Value {
+    let model = &found.model;
+    let problem = found.failure().map(|problem| problem.code.kind().code);
+    let Ok(report) = &found.answer else {
+        return json!({"model": model, "problem": problem});
+    };
+    let receipt = report.receipt.as_ref().map(
+        |place| json!({"id": place.id, "sequence": place.sequence, "url": format!("/v1/receipts/{}", place.id)}),
+    );
+    match problem {
+        None => {
             json!({"model": model, "outcome": report.outcome, "claim": report.claim, "receipt": receipt})
         }
-        Err(problem) => json!({"model": model, "problem": problem.code.kind().code}),
+        Some(_) => {
+            json!({"model": model, "outcome": report.outcome, "problem": problem, "receipt": receipt})
+        }
     }
 }
 

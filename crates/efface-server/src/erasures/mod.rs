@@ -1,45 +1,33 @@
 //! Erasure requests between the door and the model: who must approve them, and how those that take
 //! long survive a crash.
 
+mod attempt;
 mod events;
 mod keys;
 mod order;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use efface_engine::{ChangeReport, ReceiptQuery};
+use efface_engine::ReceiptQuery;
 use tokio::sync::oneshot;
 
+pub(crate) use attempt::{ModelAnswer, is_done, models_of, preview};
 pub(crate) use events::ErasureEvent;
 pub(crate) use keys::KeyClaim;
 pub(crate) use order::{ErasureOrder, ErasureTarget, RowChoice};
 
-use self::keys::{KeysInUse, RequestIdentity};
+use self::attempt::{Attempt, Check};
+use self::keys::{KeysInUse, UsedKey};
+use self::order::ExpectedRows;
 use crate::app::ServiceState;
 use crate::callbacks::CallbackDelivery;
 use crate::problem::{Problem, ProblemCode};
-use crate::registry::{ChangeOrder, ServedModel};
+use crate::registry::ServedModel;
 
 /// How long a request that found the model busy waits before it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What became of a request in one model.
-#[derive(Debug)]
-pub(crate) struct ModelAnswer {
-    pub(crate) model: String,
-    pub(crate) answer: Result<ChangeReport, Problem>,
-}
-
-impl ModelAnswer {
-    /// Whether the model could not answer now, and may do so later.
-    pub(crate) fn is_passing(&self) -> bool {
-        let is_passing =
-            |problem: &Problem| problem.is_passing() || problem.code == ProblemCode::ModelUnusable;
-        self.answer.as_ref().err().is_some_and(is_passing)
-    }
-}
 
 /// Where a request stands that is not done yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +41,19 @@ pub(crate) enum OpenState {
     },
 }
 
+/// A request that is not done yet.
+#[derive(Debug, Clone)]
+struct OpenErasure {
+    state: OpenState,
+    order: ErasureOrder,
+}
+
 /// The requests that were accepted and are not done yet. Those that are done are in the logs of the
 /// models.
 #[derive(Default)]
 pub(crate) struct OpenErasures {
-    open: Mutex<HashMap<String, (OpenState, ErasureOrder)>>,
+    /// By id and target: requests of different tokens about different models may have the same id.
+    open: Mutex<BTreeMap<(String, ErasureTarget), OpenErasure>>,
     keys: KeysInUse,
     /// Held by whoever lets a request wait for approval, approves it or takes it back: of an
     /// approval and a withdrawal that come together, one is too late.
@@ -65,40 +61,52 @@ pub(crate) struct OpenErasures {
 }
 
 impl OpenErasures {
-    pub(crate) fn state(&self, id: &str) -> Option<OpenState> {
-        self.lock().get(id).map(|(state, _)| state.clone())
+    /// Returns the state of a request that came before.
+    pub(crate) fn state_of(&self, order: &ErasureOrder) -> Option<OpenState> {
+        self.get(&order.id, &order.target).map(|open| open.state)
     }
 
-    /// Where a request stands, and which models it is about.
-    pub(crate) fn find(&self, id: &str) -> Option<(OpenState, ErasureTarget)> {
-        self.lock()
-            .get(id)
-            .map(|(state, order)| (state.clone(), order.target.clone()))
+    /// Returns the state and the target of each request with this id.
+    pub(crate) fn find(&self, id: &str) -> Vec<(OpenState, ErasureTarget)> {
+        self.of_id(id, |open| (open.state.clone(), open.order.target.clone()))
     }
 
-    fn identity(&self, id: &str) -> Option<RequestIdentity> {
-        self.lock().get(id).map(|(_, order)| order.identity())
+    fn keys_of(&self, id: &str) -> Vec<UsedKey> {
+        self.of_id(id, |open| UsedKey::new(&open.order))
     }
 
+    fn of_id<T>(&self, id: &str, told: impl Fn(&OpenErasure) -> T) -> Vec<T> {
+        let open = self.lock();
+        let from = (id.to_owned(), ErasureTarget::AllModels);
+        open.range(from..)
+            .take_while(|((found, _), _)| found == id)
+            .map(|(_, open)| told(open))
+            .collect()
+    }
+
+    /// All requests, by their ids.
     pub(crate) fn all(&self) -> Vec<(String, OpenState, ErasureTarget)> {
         let open = self.lock();
-        let mut all: Vec<_> = open
-            .iter()
-            .map(|(id, (state, order))| (id.clone(), state.clone(), order.target.clone()))
-            .collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+        open.iter()
+            .map(|((id, target), open)| (id.clone(), open.state.clone(), target.clone()))
+            .collect()
+    }
+
+    fn get(&self, id: &str, target: &ErasureTarget) -> Option<OpenErasure> {
+        self.lock().get(&(id.to_owned(), target.clone())).cloned()
     }
 
     fn put(&self, state: OpenState, order: ErasureOrder) {
-        self.lock().insert(order.id.clone(), (state, order));
+        let name = (order.id.clone(), order.target.clone());
+        self.lock().insert(name, OpenErasure { state, order });
     }
 
-    fn remove(&self, id: &str) {
-        self.lock().remove(id);
+    fn remove(&self, order: &ErasureOrder) {
+        self.lock()
+            .remove(&(order.id.clone(), order.target.clone()));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (OpenState, ErasureOrder)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, ErasureTarget), OpenErasure>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,27 +119,33 @@ pub(crate) enum Submitted {
     Accepted(OpenState),
 }
 
-/// Does a request, or writes it down if it takes longer than `patience`. The work goes on if the
-/// caller goes away.
+/// Does a request, or writes it down if it takes longer than `patience` or needs the approval of
+/// somebody else. The work goes on if the caller goes away.
 pub(crate) async fn submit(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
     key: KeyClaim,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
+    let expected = match attempt::check(state, &order, 0).await {
+        Check::Allowed(expected) => expected,
+        Check::NeedsApproval => return hold_for_approval(state, order).await,
+        Check::NotNow(problem) => return Err(problem),
+    };
     // What somebody is to be told of is written down from the beginning.
-    let is_written = !order.callbacks.is_empty();
-    if is_written {
+    if !order.callbacks.is_empty() {
         write_down(state, OpenState::Running, order.clone()).await?;
     }
-    run(state, order, key, is_written, patience).await
+    run(state, order, key, expected, patience).await
 }
 
+/// Does a request. One that was accepted, by an officer or by answering 202, is done even if its
+/// models cannot be changed now.
 async fn run(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
     key: KeyClaim,
-    is_written: bool,
+    expected: Option<ExpectedRows>,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
     let (tell, told) = oneshot::channel();
@@ -139,48 +153,77 @@ async fn run(
     tokio::spawn(async move {
         // Until the request is done, its key is for no other.
         let _key = key;
-        let mut running = Box::pin(execute(&state, &order));
-        let Ok(outcome) = tokio::time::timeout(patience, &mut running).await else {
-            let written = write_down(&state, OpenState::Running, order.clone()).await;
-            // If nobody listens any more, the logs will hold the answer.
-            let _ = tell.send(written.map(|()| Submitted::Accepted(OpenState::Running)));
-            let outcome = running.await;
-            return finish(&state, order, outcome).await;
+        let is_approved = order.approved_by.is_some();
+        let is_written = is_approved || !order.callbacks.is_empty();
+        let mut running = Box::pin(attempt::attempt_checked(&state, &order, expected));
+        let tried = tokio::time::timeout(patience, &mut running).await.ok();
+        let answers = match tried {
+            Some(Attempt::NeedsApproval) => {
+                let held = hold_for_approval(&state, order.clone()).await;
+                if held.is_err() && is_written {
+                    strike_out(&state, &order).await;
+                }
+                let _ = tell.send(held);
+                return;
+            }
+            Some(Attempt::NotNow(problem)) if !is_approved => {
+                if is_written {
+                    strike_out(&state, &order).await;
+                }
+                let _ = tell.send(Err(problem));
+                return;
+            }
+            Some(Attempt::Answered(answers)) if !goes_on(&answers, is_approved) => answers,
+            tried => {
+                let written = write_down(&state, OpenState::Running, order.clone()).await;
+                // If nobody listens any more, the logs will hold the answer.
+                let _ = tell.send(written.map(|()| Submitted::Accepted(OpenState::Running)));
+                let tried = match tried {
+                    Some(tried) => tried,
+                    None => running.await,
+                };
+                return finish(&state, &order, tried).await;
+            }
         };
         let mut left = None;
         if is_written {
-            // Whoever hears of a failure at once need not be called.
-            let is_done = outcome
-                .as_ref()
-                .is_ok_and(|answers| answers.iter().any(|model| model.answer.is_ok()));
-            let event = if is_done {
-                outcome.as_deref().ok().map(ErasureEvent::Done)
-            } else {
-                None
-            };
+            // Whoever hears of a failure at once need not be called, unless a log holds it. Whoever
+            // asked does not hear what the officer hears who approves.
+            let is_told = is_approved || answers.iter().any(|model| model.answer.is_ok());
+            let event = is_told.then(|| ErasureEvent::Done(&answers));
             let deliveries = event.map_or_else(Vec::new, |event| {
                 event.deliveries(&order, &state.settings.clock)
             });
-            left = conclude(&state, &order.id, deliveries).await.err();
+            left = conclude(&state, &order, deliveries).await.err();
         }
-        let _ = tell.send(outcome.map(Submitted::Done));
+        let _ = tell.send(Ok(Submitted::Done(answers)));
         if let Some(deliveries) = left {
-            conclude_later(&state, &order.id, deliveries).await;
+            conclude_later(&state, &order, deliveries).await;
         }
     });
     told.await.map_err(lost)?
 }
 
+/// Returns true if models must be asked again: they could not answer now, and the request was
+/// approved, or another model has done its part.
+fn goes_on(answers: &[ModelAnswer], is_approved: bool) -> bool {
+    let is_begun = is_approved || answers.iter().any(|model| model.answer.is_ok());
+    is_begun && answers.iter().any(ModelAnswer::is_passing)
+}
+
 /// Writes a request down that somebody else must approve.
-pub(crate) async fn hold_for_approval(
+async fn hold_for_approval(
     state: &Arc<ServiceState>,
-    order: ErasureOrder,
+    mut order: ErasureOrder,
 ) -> Result<Submitted, Problem> {
     let _turn = state.open.turn.lock().await;
     // The same request came twice at the same time: whoever was first has asked for it.
-    if let Some(open) = state.open.state(&order.id) {
-        return Ok(Submitted::Accepted(open));
+    if let Some(open) = state.open.get(&order.id, &order.target)
+        && (open.state != OpenState::Running || open.order.approved_by.is_some())
+    {
+        return Ok(Submitted::Accepted(open.state));
     }
+    order.needs_approval = true;
     let waits = OpenState::AwaitingApproval {
         asked_by: order.asked_by.clone(),
     };
@@ -192,12 +235,16 @@ pub(crate) async fn hold_for_approval(
 pub(crate) async fn approve(
     state: &Arc<ServiceState>,
     id: &str,
+    target: &ErasureTarget,
     approver: &crate::access::Caller,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
     let turn = state.open.turn.lock().await;
-    let found = state.open.lock().get(id).cloned();
-    let Some((OpenState::AwaitingApproval { asked_by }, mut order)) = found else {
+    let Some(OpenErasure {
+        state: OpenState::AwaitingApproval { asked_by },
+        mut order,
+    }) = state.open.get(id, target)
+    else {
         return Err(Problem::new(
             ProblemCode::NotFound,
             "no erasure of that id waits for approval",
@@ -211,15 +258,22 @@ pub(crate) async fn approve(
     let key = KeyClaim::new(state, &order)?;
     write_down(state, OpenState::Running, order.clone()).await?;
     drop(turn);
-    run(state, order, key, true, patience).await
+    let expected = order.expected_by_caller();
+    run(state, order, key, expected, patience).await
 }
 
 /// Takes back a request that waits for approval.
-pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), Problem> {
+pub(crate) async fn withdraw(
+    state: &Arc<ServiceState>,
+    id: &str,
+    target: &ErasureTarget,
+) -> Result<(), Problem> {
     let _turn = state.open.turn.lock().await;
-    let found = state.open.lock().get(id).cloned();
-    match found {
-        Some((OpenState::AwaitingApproval { .. }, order)) => {
+    match state.open.get(id, target) {
+        Some(OpenErasure {
+            state: OpenState::AwaitingApproval { .. },
+            order,
+        }) => {
             let deliveries = ErasureEvent::Withdrawn.deliveries(&order, &state.settings.clock);
             let failed = |_| {
                 Problem::new(
@@ -227,9 +281,9 @@ pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), 
                     "callbacks cannot be written down",
                 )
             };
-            conclude(state, id, deliveries).await.map_err(failed)
+            conclude(state, &order, deliveries).await.map_err(failed)
         }
-        Some((OpenState::Running, _)) => Err(Problem::new(
+        Some(_) => Err(Problem::new(
             ProblemCode::Refused,
             "the erasure has begun and cannot be taken back",
         )),
@@ -243,7 +297,18 @@ pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), 
 /// Takes up the requests that a server before this one had accepted and not done.
 pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> {
     let inbox = state.inbox.clone();
-    let orders = state.settings.work.run(move || inbox.all()).await;
+    let read = move || {
+        let orders = inbox.all()?;
+        for order in &orders {
+            // Earlier versions named the file by the id alone.
+            if !inbox.contains(&order.file_name())? {
+                inbox.put(&order.file_name(), order)?;
+                inbox.remove(&order.id)?;
+            }
+        }
+        Ok(orders)
+    };
+    let orders = state.settings.work.run(read).await;
     let orders = orders.map_err(lost)?.map_err(storage)?;
     let count = orders.len();
     for order in orders {
@@ -255,7 +320,10 @@ pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> 
         } else {
             state.open.put(OpenState::Running, order.clone());
             let state = state.clone();
-            tokio::spawn(async move { finish_later(&state, order).await });
+            tokio::spawn(async move {
+                let tried = attempt::attempt(&state, &order, 0).await;
+                finish(&state, &order, tried).await;
+            });
         }
     }
     Ok(count)
@@ -293,33 +361,28 @@ pub(crate) fn look_up(
     found
 }
 
-/// Repeats a request that was accepted until every model has answered it. A request has one effect,
-/// however often it comes.
-async fn finish_later(state: &Arc<ServiceState>, order: ErasureOrder) {
-    let outcome = execute(state, &order).await;
-    finish(state, order, outcome).await;
-}
-
 /// Ends a request that was accepted, with what its models answered; asks them again where they
-/// could not answer.
-async fn finish(
-    state: &Arc<ServiceState>,
-    order: ErasureOrder,
-    mut outcome: Result<Vec<ModelAnswer>, Problem>,
-) {
+/// could not answer, and where a model is away, until it is back. A request has one effect, however
+/// often it comes.
+async fn finish(state: &Arc<ServiceState>, order: &ErasureOrder, mut tried: Attempt) {
     loop {
-        match &outcome {
-            Ok(answers) if !answers.iter().any(ModelAnswer::is_passing) => {
-                let deliveries =
-                    ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
-                return conclude_later(state, &order.id, deliveries).await;
+        let mut erased = 0;
+        match &tried {
+            Attempt::Answered(answers) if !answers.iter().any(ModelAnswer::is_passing) => {
+                let event = ErasureEvent::Done(answers);
+                let deliveries = event.deliveries(order, &state.settings.clock);
+                return conclude_later(state, order, deliveries).await;
             }
-            // Models that are gone cannot answer; the request stays written down for the day they
-            // come back.
-            Err(problem) if !problem.is_passing() => return,
-            _ => state.settings.work.pause(RETRY).await,
+            Attempt::Answered(answers) => erased = attempt::rows_erased(answers),
+            Attempt::NeedsApproval => {
+                if hold_for_approval(state, order.clone()).await.is_ok() {
+                    return;
+                }
+            }
+            Attempt::NotNow(_) => {}
         }
-        outcome = execute(state, &order).await;
+        state.settings.work.pause(RETRY).await;
+        tried = attempt::attempt(state, order, erased).await;
     }
 }
 
@@ -328,7 +391,7 @@ async fn finish(
 /// written down.
 async fn conclude(
     state: &Arc<ServiceState>,
-    id: &str,
+    order: &ErasureOrder,
     deliveries: Vec<CallbackDelivery>,
 ) -> Result<(), Vec<CallbackDelivery>> {
     if let Some(desk) = state.callbacks.clone()
@@ -349,61 +412,20 @@ async fn conclude(
             Err(_) => return Err(kept),
         }
     }
-    strike_out(state, id).await;
+    strike_out(state, order).await;
     Ok(())
 }
 
 /// The same, until it succeeds.
 async fn conclude_later(
     state: &Arc<ServiceState>,
-    id: &str,
+    order: &ErasureOrder,
     mut deliveries: Vec<CallbackDelivery>,
 ) {
-    while let Err(left) = conclude(state, id, deliveries).await {
+    while let Err(left) = conclude(state, order, deliveries).await {
         deliveries = left;
         state.settings.work.pause(RETRY).await;
     }
-}
-
-/// Sends a request to its models and gathers their answers.
-async fn execute(
-    state: &Arc<ServiceState>,
-    order: &ErasureOrder,
-) -> Result<Vec<ModelAnswer>, Problem> {
-    let models = match &order.target {
-        ErasureTarget::Model(name) => vec![state.models.find(name)?],
-        ErasureTarget::AllModels => state.models.all(),
-    };
-    let mut waiting = Vec::with_capacity(models.len());
-    for model in models {
-        let send = |request| {
-            let (answer, reply) = oneshot::channel();
-            model.order(ChangeOrder::Erase(Box::new(request), answer))?;
-            Ok(reply)
-        };
-        match order.requests_for(&model) {
-            Ok(requests) => {
-                waiting.extend(
-                    requests
-                        .into_iter()
-                        .map(|request| (model.name().to_owned(), send(request))),
-                );
-            }
-            Err(problem) => waiting.push((model.name().to_owned(), Err(problem))),
-        }
-    }
-    let mut answers = Vec::with_capacity(waiting.len());
-    for (model, sent) in waiting {
-        let answer = match sent {
-            Ok(reply) => reply
-                .await
-                .map_err(lost)
-                .and_then(|report| report.map_err(Problem::from)),
-            Err(problem) => Err(problem),
-        };
-        answers.push(ModelAnswer { model, answer });
-    }
-    Ok(answers)
 }
 
 async fn write_down(
@@ -416,22 +438,22 @@ async fn write_down(
     let written = state
         .settings
         .work
-        .run(move || inbox.put(&kept.id, &kept))
+        .run(move || inbox.put(&kept.file_name(), &kept))
         .await;
     written.map_err(lost)?.map_err(storage)?;
     state.open.put(open, order);
     Ok(())
 }
 
-async fn strike_out(state: &Arc<ServiceState>, id: &str) {
+async fn strike_out(state: &Arc<ServiceState>, order: &ErasureOrder) {
     let inbox = state.inbox.clone();
-    let name = id.to_owned();
+    let name = order.file_name();
     let removed = state.settings.work.run(move || inbox.remove(&name)).await;
     if let Ok(Err(error)) = removed {
         // It will be done again at the next start, without effect.
         tracing::warn!(%error, "a request that is done could not be removed from the inbox");
     }
-    state.open.remove(id);
+    state.open.remove(order);
 }
 
 fn lost<E>(_: E) -> Problem {

@@ -1,8 +1,10 @@
 //! An erasure request as the server keeps it until it is done.
 
+use std::collections::BTreeMap;
+
 use efface::Method;
 use efface_engine::{ForgetRequest, RowSelection};
-use efface_receipt::Time;
+use efface_receipt::{Hash, Time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -12,13 +14,20 @@ use crate::problem::{Problem, ProblemCode};
 use crate::registry::ServedModel;
 
 /// Whose rows: of one model, or of all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErasureTarget {
-    /// One model.
-    Model(String),
     /// Every model that the server has when the request is done.
     AllModels,
+    /// One model.
+    Model(String),
+}
+
+impl ErasureTarget {
+    /// Returns true if a model belongs to both.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self == other || matches!((self, other), (Self::AllModels, _) | (_, Self::AllModels))
+    }
 }
 
 /// Which rows.
@@ -47,7 +56,17 @@ pub(crate) struct ErasureOrder {
     pub(crate) approved_by: Option<String>,
     /// Who is told what became of it.
     pub(crate) callbacks: Vec<CallbackTarget>,
+    /// The digests of the rows that a preview showed to the caller, by model. Other rows are not
+    /// erased.
+    #[serde(default)]
+    pub(crate) expected_rows: Option<BTreeMap<String, Hash>>,
 }
+
+/// The digests of the rows that the parts of a request may take out, by model and part.
+pub(crate) type ExpectedRows = BTreeMap<(String, usize), Hash>;
+
+/// The digest that a part may take out of which no preview told any rows. No set of rows has it.
+const NO_ROWS: Hash = Hash([0; 32]);
 
 impl ErasureOrder {
     /// The hash of what makes two requests the same: what is asked, and not who asks or who is
@@ -71,8 +90,41 @@ impl ErasureOrder {
         Sha256::digest(asked.unwrap_or_default()).into()
     }
 
-    /// The requests as the engine of a model takes them: one, or one for each person.
-    pub(crate) fn requests_for(&self, model: &ServedModel) -> Result<Vec<ForgetRequest>, Problem> {
+    /// The name under which the request is written down. Requests about different models may have
+    /// the same id.
+    pub(super) fn file_name(&self) -> String {
+        match &self.target {
+            ErasureTarget::AllModels => self.id.clone(),
+            // No id has a slash.
+            ErasureTarget::Model(name) => format!("{}/{name}", self.id),
+        }
+    }
+
+    /// The digests that the caller expects; None where any rows may be erased.
+    pub(super) fn expected_by_caller(&self) -> Option<ExpectedRows> {
+        let expected = self.expected_rows.as_ref()?;
+        let part = |(model, digest): (&String, &Hash)| ((model.clone(), 0), *digest);
+        Some(expected.iter().map(part).collect())
+    }
+
+    /// The requests as the engine of a model takes them: one, or one for each person. Each erases
+    /// the expected rows or none.
+    pub(super) fn requests_for(
+        &self,
+        model: &ServedModel,
+        expected: Option<&ExpectedRows>,
+    ) -> Result<Vec<ForgetRequest>, Problem> {
+        let mut requests = self.parts(model)?;
+        if let Some(expected) = expected {
+            for (part, request) in requests.iter_mut().enumerate() {
+                let digest = expected.get(&(model.name().to_owned(), part));
+                request.expected_rows = Some(digest.copied().unwrap_or(NO_ROWS));
+            }
+        }
+        Ok(requests)
+    }
+
+    fn parts(&self, model: &ServedModel) -> Result<Vec<ForgetRequest>, Problem> {
         let values = match &self.rows {
             RowChoice::Rows(ids) => {
                 return Ok(vec![self.request(0, RowSelection::Ids(ids.clone()))]);

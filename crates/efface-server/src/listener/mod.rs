@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -15,7 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
 
+use crate::access::ClientAddress;
 use crate::settings::ServiceLimits;
 use stall::StallGuard;
 
@@ -48,8 +52,8 @@ pub(crate) async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match accepted {
+            Ok((stream, address)) => (stream, ClientAddress(address.ip())),
             Err(error) => {
                 // Too many open files, or a connection that is gone already: the next one may work.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -60,7 +64,7 @@ pub(crate) async fn serve(
         // Answers are small and are sent at once.
         let _ = stream.set_nodelay(true);
         let conversation = Conversation {
-            router: router.clone(),
+            router: MapRequest::new(router.clone(), from_client(client)),
             watcher: graceful.watcher(),
             patience,
             place,
@@ -93,9 +97,17 @@ pub(crate) async fn serve(
     }
 }
 
+/// Tells requests of a connection where they came from.
+fn from_client<B>(client: ClientAddress) -> impl Fn(Request<B>) -> Request<B> + Clone {
+    move |mut request| {
+        request.extensions_mut().insert(client);
+        request
+    }
+}
+
 /// What one connection needs until it ends.
-struct Conversation {
-    router: Router,
+struct Conversation<F> {
+    router: MapRequest<Router, F>,
     watcher: Watcher,
     /// How long the head of a request may take, and how long answers may lie without being taken.
     patience: Duration,
@@ -103,7 +115,7 @@ struct Conversation {
     place: OwnedSemaphorePermit,
 }
 
-impl Conversation {
+impl<F: Fn(Request<Incoming>) -> Request<Incoming> + Clone + Send + 'static> Conversation<F> {
     async fn in_http1(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self {
             router,

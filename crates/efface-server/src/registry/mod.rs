@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use efface_engine::KeyAccess;
 
 pub(crate) use served_model::ServedModel;
-pub(crate) use worker::ChangeOrder;
+pub(crate) use worker::{ChangeOrder, OrderAnswer};
 
 use crate::metrics::ServiceMetrics;
 use crate::problem::{Problem, ProblemCode};
@@ -28,6 +28,8 @@ pub(crate) struct ModelRegistry {
     metrics: Arc<ServiceMetrics>,
     work: WorkPlace,
     models: RwLock<BTreeMap<String, Arc<ServedModel>>>,
+    /// Models of the folder that could not be opened when it was last looked at.
+    unopened: RwLock<Vec<String>>,
 }
 
 impl ModelRegistry {
@@ -43,6 +45,7 @@ impl ModelRegistry {
             metrics,
             work,
             models: RwLock::default(),
+            unopened: RwLock::default(),
         }
     }
 
@@ -66,6 +69,7 @@ impl ModelRegistry {
             }
         }
         let mut faults = Vec::new();
+        let mut unopened = Vec::new();
         let mut kept = self.all_by_name();
         kept.retain(|name, model| found.contains_key(name) && model.is_working());
         for (name, path) in found {
@@ -81,11 +85,21 @@ impl ModelRegistry {
                             tracing::info!(model = name, "serving");
                             kept.insert(name, Arc::new(model));
                         }
-                        Err(error) => faults.push((name, error)),
+                        Err(error) => {
+                            // A file that is no model has no rows.
+                            if !matches!(error, efface_engine::Error::NotOurs { .. }) {
+                                unopened.push(name.clone());
+                            }
+                            faults.push((name, error));
+                        }
                     }
                 }
             }
         }
+        *self
+            .unopened
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = unopened;
         *self.models.write().unwrap_or_else(PoisonError::into_inner) = kept;
         Ok(faults)
     }
@@ -102,6 +116,12 @@ impl ModelRegistry {
     /// All models, by name.
     pub(crate) fn all(&self) -> Vec<Arc<ServedModel>> {
         self.all_by_name().into_values().collect()
+    }
+
+    /// The names of the models that are in the folder and cannot be used now.
+    pub(crate) fn unopened(&self) -> Vec<String> {
+        let unopened = self.unopened.read().unwrap_or_else(PoisonError::into_inner);
+        unopened.clone()
     }
 
     /// Lets all models go; their last changes are finished.

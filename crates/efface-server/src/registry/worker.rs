@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use efface_engine::{
-    ChangeReport, Engine, Error, ForgetOptions, ForgetRequest, RecordTable, Silent,
+    ChangeReport, Engine, Error, ForgetOptions, ForgetRequest, RecordTable, RowsPreview, Silent,
 };
 use tokio::sync::oneshot;
 
@@ -24,8 +24,11 @@ const GATHERING_PART: u32 = 20;
 /// How often rows that wait to be scrubbed are looked at while nothing else is to do.
 const SETTLE_EVERY: Duration = Duration::from_secs(10);
 
+/// The answer to an order.
+pub(crate) type OrderAnswer<T> = oneshot::Sender<Result<T, Error>>;
+
 /// The answer to a change.
-pub(crate) type ChangeAnswer = oneshot::Sender<Result<ChangeReport, Error>>;
+type ChangeAnswer = OrderAnswer<ChangeReport>;
 
 /// A change of a model.
 pub(crate) enum ChangeOrder {
@@ -33,6 +36,8 @@ pub(crate) enum ChangeOrder {
     Erase(Box<ForgetRequest>, ChangeAnswer),
     /// What would happen if rows left.
     Preview(Box<ForgetRequest>, ChangeAnswer),
+    /// Counts the rows that would leave.
+    Count(Box<ForgetRequest>, OrderAnswer<RowsPreview>),
     /// Rows join.
     Learn(RecordTable, ChangeAnswer),
     /// Rows are corrected.
@@ -117,6 +122,9 @@ impl ChangeWorker {
                 let report = self.engine.forget(&*request, &ForgetOptions::dry_run());
                 send(answer, report);
             }
+            ChangeOrder::Count(request, answer) => {
+                send(answer, self.engine.preview_rows(&request));
+            }
             ChangeOrder::Learn(rows, answer) => {
                 let report = self.engine.learn(rows, &Silent);
                 self.finish(vec![(answer, report)]);
@@ -152,7 +160,7 @@ impl ChangeWorker {
     }
 }
 
-fn send(answer: ChangeAnswer, report: Result<ChangeReport, Error>) {
+fn send<T>(answer: OrderAnswer<T>, report: Result<T, Error>) {
     // Whoever asked may have gone away; what was done is done.
     let _ = answer.send(report);
 }

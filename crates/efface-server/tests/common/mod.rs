@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
+pub(crate) mod office;
 pub(crate) mod receiver;
 pub(crate) mod wire;
 
@@ -12,8 +13,9 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode, header};
 use efface_engine::{FitRequest, Silent, fit};
 use efface_io::Source;
-use efface_server::{Scope, Server, ServerSettings, TokenGrant, TokenStore};
+use efface_server::{OpenDsrSettings, Scope, Server, ServerSettings, TokenGrant, TokenStore};
 use http_body_util::BodyExt;
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -47,6 +49,26 @@ pub(crate) async fn open_server(folder: &Path) -> Server {
 
 pub(crate) fn settings(folder: &Path) -> ServerSettings {
     ServerSettings::new(folder, "127.0.0.1:0".parse().unwrap())
+}
+
+/// A server that speaks OpenDSR, and the public key of its certificate.
+pub(crate) fn speaking_opendsr(folder: &Path, is_hashed: bool) -> (ServerSettings, Vec<u8>) {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let certificate = CertificateParams::new(vec!["models.example".into()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
+    std::fs::write(folder.join("dsr.pem"), certificate.pem()).unwrap();
+    std::fs::write(folder.join("dsr.key"), key.serialize_pem()).unwrap();
+    let mut settings = settings(folder);
+    settings.opendsr = Some(OpenDsrSettings {
+        domain: "models.example".into(),
+        certificate: folder.join("dsr.pem"),
+        key: folder.join("dsr.key"),
+        identities: vec!["email".into(), "controller_customer_id".into()],
+        is_hashed,
+    });
+    (settings, key.der_bytes().to_vec())
 }
 
 /// A token with these scopes.

@@ -30,6 +30,7 @@ pub(crate) fn change_report(
         missing: 0,
         withdrawn: 0,
         moved: None,
+        rows_digest: None,
         scrubbed: true,
         replayed: false,
         receipt: None,

@@ -24,6 +24,9 @@ pub(crate) struct KeptAnswer {
     /// How far the parameters would move, in a dry run.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
+    /// The digest of the rows that leave, which a dry run reports.
+    #[serde(skip)]
+    pub(super) rows_digest: Option<Hash>,
     pub(super) dropped: usize,
     pub(super) scrubbed: bool,
     pub(super) evidence: Evidence,
@@ -43,6 +46,7 @@ impl KeptAnswer {
             missing: plan.missing,
             withdrawn: 0,
             moved: None,
+            rows_digest: Some(plan.rows_digest),
             dropped: 0,
             scrubbed: true,
             evidence,
@@ -83,6 +87,7 @@ impl KeptAnswer {
             missing: self.missing,
             withdrawn: self.withdrawn,
             moved: self.moved,
+            rows_digest: self.rows_digest.filter(|_| dry_run),
             scrubbed: self.scrubbed,
             subject_opening: self
                 .opening

@@ -28,7 +28,7 @@ use crate::progress::{Progress, Silent};
 pub(crate) use self::answer::{KeptAnswer, replay};
 pub(crate) use self::identity::check_name;
 pub(crate) use self::method::{check_class_weights, without};
-pub(crate) use self::plan::{RequestName, selected_rows};
+pub(crate) use self::plan::{RequestName, preview_rows, selected_rows};
 
 /// Answers requests in their order. Neighbours that ask for the same method are applied as one
 /// change.

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use efface::RowId;
-use efface_receipt::{Hash, RequestOutcome};
+use efface_receipt::{Hash, RequestOutcome, sha256};
 
 use crate::error::{Error, Result};
 use crate::file::FoundRows;
 use crate::operations::change::OpenedChange;
+use crate::operations::open_model::OpenModel;
+use crate::operations::report::RowsPreview;
 use crate::operations::request::{ForgetRequest, RowSelection};
 
 /// The name of a request, as the file keeps it.
@@ -35,6 +37,7 @@ pub(super) struct ForgetPlan {
     pub(super) name: Option<RequestName>,
     pub(super) subject: Option<SubjectName>,
     pub(super) rows: Vec<RowId>,
+    pub(super) rows_digest: Hash,
     /// Rows that were named and are not in the model.
     pub(super) missing: usize,
 }
@@ -64,12 +67,38 @@ impl ForgetPlan {
     }
 }
 
+/// Returns the digest of a set of rows of this model. Within a model file no number of a row is used
+/// twice, and an amended row gets a new number, so that equal digests mean the same rows with the
+/// same content. The log and the time of the fit tell models apart.
+pub(super) fn rows_digest(change: &OpenedChange<'_>, rows: &[RowId]) -> Hash {
+    let mut numbers: Vec<u64> = rows.iter().map(|row| row.0).collect();
+    numbers.sort_unstable();
+    let mut bytes = Vec::new();
+    for name in [&change.manifest.ledger.origin, &change.manifest.created_at] {
+        bytes.extend((name.len() as u64).to_be_bytes());
+        bytes.extend(name.as_bytes());
+    }
+    bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    sha256(&bytes)
+}
+
 /// The rows of a selection, all of which must be in the model.
 pub(crate) fn selected_rows(change: &OpenedChange<'_>, who: &RowSelection) -> Result<Vec<RowId>> {
     let request = ForgetRequest::new(who.clone());
     let found = look_up(change, std::slice::from_ref(&request))?;
     let (rows, _) = resolve(change, &request, &found, &HashSet::new())?;
     Ok(rows)
+}
+
+/// Returns the rows that a request names now, without computing anything.
+pub(crate) fn preview_rows(model: &OpenModel, request: &ForgetRequest) -> Result<RowsPreview> {
+    let change = OpenedChange::begin(model, false)?;
+    let found = look_up(&change, std::slice::from_ref(request))?;
+    let (rows, _) = resolve(&change, request, &found, &HashSet::new())?;
+    Ok(RowsPreview {
+        rows: rows.len(),
+        digest: rows_digest(&change, &rows),
+    })
 }
 
 /// All names of all requests in one pass over the list of rows.

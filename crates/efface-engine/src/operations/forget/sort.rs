@@ -7,7 +7,7 @@ use efface_receipt::{CommitmentLabel, CommitmentOpening, Hash};
 
 use super::answer::replay;
 use super::identity::{check_name, identity};
-use super::plan::{ForgetPlan, RequestName, SubjectName, look_up, resolve};
+use super::plan::{ForgetPlan, RequestName, SubjectName, look_up, resolve, rows_digest};
 use crate::error::{Error, Result};
 use crate::ledger::{TrustedTree, requests};
 use crate::operations::change::OpenedChange;
@@ -92,10 +92,18 @@ pub(super) fn sort_out(
                 }
                 continue;
             }
-            named.insert(commitment, (at, body));
         }
         match resolve(change, request, &found, &taken) {
             Ok((rows, missing)) => {
+                let rows_digest = rows_digest(change, &rows);
+                let expected = request.expected_rows;
+                if expected.is_some_and(|expected| expected != rows_digest) {
+                    sorted.answers[at] = Some(Err(Error::RowsChanged));
+                    continue;
+                }
+                if let Some(name) = name {
+                    named.insert(name.commitment, (at, name.body));
+                }
                 taken.extend(&rows);
                 let subject = match &request.who {
                     // A nonce of its own, which is told and not kept: nothing links two receipts of
@@ -118,6 +126,7 @@ pub(super) fn sort_out(
                     name,
                     subject,
                     rows,
+                    rows_digest,
                     missing,
                 });
             }

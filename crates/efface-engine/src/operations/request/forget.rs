@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use efface::Method;
-use efface_receipt::Time;
+use efface_receipt::{Hash, Time};
 
 use crate::error::{Error, Result};
 use crate::operations::report::ChangeReport;
@@ -41,6 +41,10 @@ pub struct ForgetRequest {
     pub allow_missing: bool,
     /// When the person asked.
     pub requested_at: Option<Time>,
+    /// The digest of the rows that a dry run of this request found. If the request names other rows
+    /// when the change is made, nothing happens ([`Error::RowsChanged`]). It is not part of the
+    /// identity of a named request.
+    pub expected_rows: Option<Hash>,
 }
 
 impl ForgetRequest {
@@ -53,6 +57,7 @@ impl ForgetRequest {
             id: None,
             allow_missing: false,
             requested_at: None,
+            expected_rows: None,
         }
     }
 
