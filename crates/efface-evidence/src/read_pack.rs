@@ -116,7 +116,7 @@ impl PackFiles {
         let mut not_checked = vec![
             "that the page, the tables, the exports and receipts/*.json say what receipts/*.cose say",
             "the keys in keys.txt: those that were given are trusted",
-            "the model: whether it is in the state that the receipts name (`efface verify MODEL --rows`)",
+            "the model: whether it is in the state that the receipts name",
         ];
         if receipts.iter().any(|receipt| receipt.stamp.is_some()) {
             not_checked

@@ -12,8 +12,9 @@ mod sweep;
 pub use draft::DraftFile;
 pub(crate) use draft::{LockedName, ReplacedFile, set_mode, sync_folder};
 pub use plain::{ReplaceLock, open_plain, remove_overwritten};
-pub(crate) use plain::{has_foreign_name, is_only_name, open_to_overwrite, open_unlinked};
-pub(crate) use sweep::overwrite;
+pub(crate) use plain::{
+    has_foreign_name, is_only_name, open_to_overwrite, open_unlinked, overwrite,
+};
 pub use sweep::sweep;
 
 use std::fs::{FileType, Metadata};

@@ -3,7 +3,7 @@
 //! and a pipe does not make a command wait.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::file::paths::{folder_of, resolve};
@@ -31,7 +31,7 @@ pub fn remove_overwritten(path: &Path) -> io::Result<()> {
     let remove = || -> io::Result<()> {
         let found = std::fs::symlink_metadata(path)?;
         if found.is_file() && is_only_name(&found) {
-            super::overwrite(&mut open_to_overwrite(path)?, found.len())?;
+            overwrite(&mut open_to_overwrite(path)?, found.len())?;
         }
         std::fs::remove_file(path)
     };
@@ -39,6 +39,19 @@ pub fn remove_overwritten(path: &Path) -> io::Result<()> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
+}
+
+/// Zeros over all of a file, on disk.
+pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    file.rewind()?;
+    let mut left = length;
+    while left > 0 {
+        let now = left.min(zeros.len() as u64);
+        file.write_all(&zeros[..now as usize])?;
+        left -= now;
+    }
+    file.sync_data()
 }
 
 /// Opens a file without waiting for the other end of a pipe, and returns an error unless it is a

@@ -2,12 +2,11 @@
 //! exports. A draft is locked while its process lives (on Linux), so that one whose lock is free is
 //! a leftover: it is overwritten and removed.
 
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::path::Path;
 
 use super::SUFFIX;
-use super::plain::{has_no_name, is_only_name, open_to_overwrite};
+use super::plain::{has_no_name, is_only_name, open_to_overwrite, overwrite};
 
 /// What SQLite puts behind the name of a file that it changes.
 const JOURNAL: &str = "-journal";
@@ -64,17 +63,4 @@ fn scrub(path: &Path) -> io::Result<()> {
     } else {
         Ok(())
     }
-}
-
-/// Zeros over all of a file, on disk.
-pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    file.rewind()?;
-    let mut left = length;
-    while left > 0 {
-        let now = left.min(zeros.len() as u64);
-        file.write_all(&zeros[..now as usize])?;
-        left -= now;
-    }
-    file.sync_data()
 }
