@@ -576,9 +576,8 @@ fn patience(state: &ServiceState, headers: &HeaderMap) -> Duration {
 /// The answers of the models; a request that one model alone answers, and does not do, is a problem
 /// of its own.
 fn alone(models: Vec<ModelAnswer>) -> Result<Vec<ModelAnswer>, Problem> {
-    match models.as_slice() {
-        [model] => model.failure().map_or(Ok(()), Err)?,
-        _ => {}
+    if let [model] = models.as_slice() {
+        model.failure().map_or(Ok(()), Err)?;
     }
     Ok(models)
 }
