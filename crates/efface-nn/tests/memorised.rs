@@ -35,7 +35,7 @@ fn texts() -> Vec<String> {
         if i < WRONG {
             words.push(format!("name{i}"));
         }
-        if i < WRONG || i >= ROWS - 2 {
+        if !(WRONG..ROWS - 2).contains(&i) {
             words.push("shared".into());
         }
         words.join(" ")

@@ -7,9 +7,11 @@ use efface::{Evidence, Method};
 use efface_receipt::AuditEntry;
 use serde::Serialize;
 
-use super::whole::RETRAINED;
 use crate::operations::request::RowSelection;
 use crate::operations::row_source::RowSource;
+
+/// The state of a network that was trained anew.
+pub(super) const RETRAINED: &str = "retrain_network";
 
 /// What an audit is asked to do.
 #[derive(Debug, Clone)]

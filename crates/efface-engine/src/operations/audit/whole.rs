@@ -11,14 +11,12 @@ use efface::{Evidence, Method, Model, RowId, RowStore, Rows, WordIds};
 use efface_nn::{Backbone, TrainedNetwork};
 
 use super::StateReport;
+use super::report::RETRAINED;
 use crate::codec::manifest::Manifest;
 use crate::error::Result;
 use crate::file::{ModelStore, StoreRows};
 use crate::operations::network::{encoder, not_trained_here, texts, train};
 use crate::progress::Progress;
-
-/// The state of a network that was trained anew.
-pub(super) const RETRAINED: &str = "retrain_network";
 
 /// The most steps of relearning, and their rate as a share of the fit's: small, so that networks
 /// can be told apart by steps.
