@@ -1,6 +1,7 @@
 //! The second phase of a change: the new model and the rows that come and go are known, and nothing
 //! is written.
 
+use efface::features::Encoder;
 use efface::{Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
 
@@ -126,6 +127,19 @@ impl<'a> PlannedChange<'a> {
             Some(deferred) => StoredForm::Deferred(deferred),
             None => StoredForm::Settled(model::settle(&mut model, &mut evidence)?),
         };
+        if opened
+            .encoder
+            .as_ref()
+            .is_some_and(Encoder::has_open_components)
+        {
+            evidence.bound = f64::INFINITY;
+            evidence.relative_bound = f64::INFINITY;
+            evidence.reason = Some(
+                "the rows that stay vary as much along the next direction as along the last component, so that a fit to them \
+                 is refused and has no components to compare with; ask for fewer components"
+                    .into(),
+            );
+        }
         if let Some(renewal) = &renewal {
             renewal.limit(&mut evidence);
         }
