@@ -6,7 +6,10 @@ mod common;
 
 use common::*;
 use efface::methods::Auto;
-use efface::{GaussianNb, KMeans, Logistic, Method, Recipe, Ridge, Softmax};
+use efface::{
+    BernoulliNb, ComplementNb, Family, GaussianNb, KMeans, LinearSvm, Logistic, Method,
+    MultinomialNb, PoissonRegression, Recipe, Ridge, Softmax,
+};
 use efface_engine::{Engine, FitRequest, ForgetOptions, Sharding, Silent, fit};
 use efface_receipt::{DistanceBound, ReceiptClaim, RequestKind};
 
@@ -241,4 +244,196 @@ fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
         }
         sound(&engine);
     }
+}
+
+/// Numbers from a seed.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.below(1 << 20) as f64 / f64::from(1 << 20)
+    }
+}
+
+/// A table of numbers of which, with most seeds, one is 10³ to 10⁵ times the others.
+fn uneven_table(seed: u64) -> (String, usize) {
+    let mut draws = Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    let count = 20 + draws.below(60) as usize;
+    let width = 2 + draws.below(4) as usize;
+    let large = 10f64.powi([0, 3, 4, 5][seed as usize % 4]);
+    let (odd_row, odd_column) = (draws.below(count as u64) as usize, draws.below(2) as usize);
+    let names: Vec<String> = (0..width).map(|at| format!("x{at}")).collect();
+    let mut text = format!("id,{},y,class,count\n", names.join(","));
+    for row in 0..count {
+        let mut values: Vec<f64> = (0..width).map(|_| draws.unit()).collect();
+        let score: f64 = values.iter().sum::<f64>() + draws.unit();
+        if row == odd_row {
+            values[odd_column] *= large;
+        }
+        let cells: Vec<String> = values.iter().map(f64::to_string).collect();
+        let class = ["a", "b", "c"][(score as usize + draws.below(2) as usize) % 3];
+        let cells = cells.join(",");
+        text += &format!("r{row},{cells},{score},{class},{}\n", draws.below(6));
+    }
+    (text, count)
+}
+
+/// Every family on such a table, with a penalty that the seed decides.
+fn uneven_requests(text: &str, seed: u64) -> Vec<FitRequest> {
+    let penalty = 10f64.powi((seed % 5) as i32 - 3);
+    let asked = |target: Option<&str>, model: Recipe| {
+        let mut asked = request(text, "y");
+        asked.id = Some("id".into());
+        asked.targets = target.into_iter().map(String::from).collect();
+        let unused = ["y", "class", "count"].into_iter();
+        asked.ignore = unused
+            .filter(|name| Some(*name) != target)
+            .map(String::from)
+            .collect();
+        asked.model = model;
+        asked
+    };
+    let of_classes = |model: Recipe| asked(Some("class"), model);
+    vec![
+        asked(Some("y"), Ridge::new(penalty).into()),
+        FitRequest {
+            positive: vec!["a".into()],
+            ..of_classes(Logistic::new(penalty).into())
+        },
+        of_classes(Softmax::new(penalty).into()),
+        of_classes(Softmax::new(penalty).curvature(false).into()),
+        of_classes(LinearSvm::new(penalty).into()),
+        asked(Some("count"), PoissonRegression::new(penalty).into()),
+        of_classes(MultinomialNb::default().into()),
+        of_classes(ComplementNb::default().into()),
+        of_classes(BernoulliNb::default().into()),
+        of_classes(GaussianNb::default().into()),
+        asked(None, KMeans::quantised(2, 5.0).into()),
+        FitRequest {
+            sharding: Some(Sharding {
+                shards: 2,
+                slices: 1,
+                seed,
+                aggregation: None,
+                threads: 1,
+            }),
+            ..asked(Some("y"), Ridge::new(penalty).into())
+        },
+    ]
+}
+
+fn failed(engine: &Engine) -> Vec<&'static str> {
+    let checks = engine.verify_rows(None, true).unwrap();
+    let failed = checks.iter().filter(|check| !check.passed);
+    failed.map(|check| check.check).collect()
+}
+
+/// The first parameter is another by a thousandth of the largest one, in a file that is signed as
+/// if nothing had happened. Returns false for a family whose parameters are not plain numbers.
+fn alter_parameters(path: &std::path::Path, family: Family) -> bool {
+    let altered = |values: &[f64]| {
+        let largest = values
+            .iter()
+            .fold(0.0f64, |most, value| most.max(value.abs()));
+        values[0] + 1e-3 * largest.max(1e-3)
+    };
+    match family {
+        Family::Ridge | Family::Logistic | Family::Softmax => {
+            let mut bytes = part(path, "theta");
+            let values: Vec<f64> = bytes
+                .chunks_exact(8)
+                .map(|value| f64::from_le_bytes(value.try_into().unwrap()))
+                .collect();
+            bytes[..8].copy_from_slice(&altered(&values).to_le_bytes());
+            forge(path, "theta", &bytes);
+        }
+        Family::LinearSvm | Family::Poisson => {
+            let parameters = named(&Engine::open_read_only(path).unwrap());
+            let value = parameters["coefficients x0"][0];
+            let changed = altered(&[value]);
+            let mut bytes = part(path, "model");
+            let found = bytes
+                .windows(8)
+                .position(|window| window == value.to_be_bytes());
+            let Some(at) = found else { return false };
+            bytes[at..at + 8].copy_from_slice(&changed.to_be_bytes());
+            forge(path, "model", &bytes);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Seeds of honest models; a failure names its seed.
+const SEEDS: u64 = 8;
+
+#[test]
+fn no_honest_model_is_reported_as_altered() {
+    let mut verified = 0;
+    for seed in 0..SEEDS {
+        let (text, count) = uneven_table(seed);
+        let mut draws = Draws(seed + 77);
+        for asked in uneven_requests(&text, seed) {
+            let bench = Bench::new();
+            let path = bench.path("model");
+            let family = asked.model.family();
+            let asked = FitRequest {
+                drop_suppressed: true,
+                ..asked
+            };
+            // Counts that a column of huge numbers predicts may have no finite optimum here.
+            if let Err(error) = fit(&asked, &path, true, &Silent) {
+                assert!(matches!(family, Family::Poisson), "{family:?}: {error}");
+                continue;
+            }
+            let fitted = std::fs::read(&path).unwrap();
+            assert_eq!(
+                failed(&Engine::open(&path).unwrap()),
+                [""; 0],
+                "{seed}: {family:?}"
+            );
+            for method in Method::all_for(family) {
+                let name = format!("seed {seed}, {family:?}, {}", method.name());
+                std::fs::write(&path, &fitted).unwrap();
+                let _ = std::fs::remove_file(bench.path("model.head"));
+                let mut engine = Engine::open(&path).unwrap();
+                let gone = [draws.below(count as u64), draws.below(count as u64)];
+                let mut gone: Vec<String> = gone.iter().map(|row| format!("r{row}")).collect();
+                gone.dedup();
+                let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+                let request = by_method(&ids(&gone), &method);
+                let Ok(report) = engine.forget(&request, &ForgetOptions::default()) else {
+                    continue;
+                };
+                assert_eq!(failed(&engine), [""; 0], "{name}: {report:?}");
+                verified += 1;
+                drop(engine);
+                if report.claim == "exact"
+                    && report.evidence.relative_bound < 1e-6
+                    && asked.sharding.is_none()
+                    && alter_parameters(&path, family)
+                {
+                    let failed = failed(&Engine::open_read_only(&path).unwrap());
+                    // A ridge model that is read settles at the minimum of its sums first, and one
+                    // huge value hides small changes of a classifier from its gradient.
+                    let is_told_by_rows = family != Family::Ridge && seed % 4 == 0;
+                    let check = if is_told_by_rows {
+                        "rows"
+                    } else {
+                        "parameters"
+                    };
+                    assert!(failed.contains(&check), "{name}: {failed:?}, {report:?}");
+                }
+            }
+        }
+    }
+    assert!(verified > 25 * SEEDS, "{verified}");
 }

@@ -8,11 +8,13 @@ mod common;
 use common::*;
 use efface::features::{ColumnScale, FeatureExpansion};
 use efface::{
-    GaussianNb, LinearSvm, Logistic, Method, MultinomialNb, NotCovered, Recipe, Ridge, Softmax,
+    GaussianNb, KMeans, LinearSvm, Logistic, Method, MultinomialNb, NotCovered, PoissonRegression,
+    Recipe, Ridge, Softmax,
 };
 use efface_engine::{
-    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent,
+    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Sharding, Silent,
 };
+use efface_receipt::ReceiptClaim;
 
 /// Rows of four numbers with unlike spreads and means, a level, a weight, a number and a class to
 /// predict.
@@ -525,5 +527,121 @@ fn counts_of_columns_are_held_against_the_rows() {
         forge(&path, "encoder", &serde_json::to_vec(&encoder).unwrap());
         let wanted = format!("what is kept of column `{column}` is not that of its rows");
         assert_eq!(found(), wanted);
+    }
+}
+
+/// A row of two numbers and a number to predict.
+type Triple = [i64; 3];
+
+/// Rows whose two numbers vary equally in all directions, but for a pair of rows along (`tilt`,
+/// `tilt`/2) that makes one direction vary more, and two rows that make it vary much more as long as
+/// they are there. Numbers are so large that their squares are rounded.
+fn nearly_round(tilt: i64) -> (Vec<Triple>, [Triple; 2]) {
+    let mut state = 11_u64;
+    let mut next = move |below: i64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 20) as i64 % below
+    };
+    let mut around = Vec::new();
+    for _ in 0..12 {
+        let (p, q) = ((1 << 30) + next(1 << 29), next(1 << 30));
+        around.extend([(p, q), (-p, -q), (-q, p), (q, -p)]);
+    }
+    around.extend([(tilt, tilt / 2), (-tilt, -tilt / 2)]);
+    let mut row = |(p, q): (i64, i64)| {
+        let y = (3 * p + 2 * q) / (1 << 20) + next(1 << 10);
+        [p + 123_456_789, q - 987_654_321, y]
+    };
+    let rows = around.into_iter().map(&mut row).collect();
+    let wide = 1 << 31;
+    (rows, [row((wide, wide / 8)), row((-wide, -wide / 8))])
+}
+
+fn lines_of(rows: &[Triple], name: &str, unit: f64) -> String {
+    let class = |y: i64| ["a", "b", "c"][y.rem_euclid(3) as usize];
+    let line = |(at, [p, q, y]): (usize, &Triple)| {
+        let [p, q] = [p, q].map(|value| *value as f64 * unit);
+        let count = y.rem_euclid(5);
+        format!("{name}{at},{p},{q},{y},{},{count}\n", class(*y))
+    };
+    rows.iter().enumerate().map(line).collect()
+}
+
+const TRIPLE: &str = "id,p,q,y,class,count\n";
+
+fn of_one_component(text: &str, target: Option<&str>) -> FitRequest {
+    let mut asked = request(&(TRIPLE.to_owned() + text), "y");
+    asked.id = Some("id".into());
+    asked.targets = target.into_iter().map(String::from).collect();
+    let others = ["y", "class", "count"];
+    let unused = others.iter().filter(|name| Some(**name) != target);
+    asked.ignore = unused.map(|name| name.to_string()).collect();
+    components(&mut asked, 1, true);
+    asked
+}
+
+/// No family claims to be exact on components that a fit would be refused.
+#[test]
+fn no_family_is_exact_where_a_fit_is_refused() {
+    let bench = Bench::new();
+    let (left, gone) = nearly_round(1 << 8);
+    let unit = 2f64.powi(-30);
+    let kept = lines_of(&left, "r", unit);
+    let text = kept.clone() + &lines_of(&gone, "wide", unit);
+    let shards = Sharding {
+        shards: 2,
+        slices: 1,
+        seed: 5,
+        aggregation: None,
+        threads: 1,
+    };
+    let families: [(&str, Option<&str>, fn(&mut FitRequest)); 7] = [
+        ("ridge", Some("y"), |_| {}),
+        ("logistic", Some("class"), |asked| {
+            asked.positive = vec!["a".into()];
+            asked.model = Logistic::new(0.5).into();
+        }),
+        ("softmax", Some("class"), |asked| {
+            asked.model = Softmax::new(0.5).into()
+        }),
+        ("svm", Some("class"), |asked| {
+            asked.model = LinearSvm::new(0.5).into()
+        }),
+        ("Poisson", Some("count"), |asked| {
+            asked.model = PoissonRegression::new(0.5).into()
+        }),
+        ("naive Bayes", Some("class"), |asked| {
+            asked.model = GaussianNb::default().into()
+        }),
+        ("k-means", None, |asked| {
+            asked.model = KMeans::quantised(3, 5.0).into()
+        }),
+    ];
+    for sharding in [None, Some(shards)] {
+        for (name, target, ask) in &families {
+            let mut asked = of_one_component(&text, *target);
+            ask(&mut asked);
+            if sharding.is_some() && target.is_none() {
+                continue;
+            }
+            asked.sharding = sharding;
+            let mut engine = bench.fit("model", &asked);
+            let report = forget(&mut engine, &["wide0", "wide1"], &Method::default());
+            assert_eq!(report.claim, "approximate", "{name}: {report:?}");
+            let recorded = receipts(&engine).pop().unwrap().claim;
+            assert!(
+                matches!(recorded, Some(ReceiptClaim::Approximate { .. })),
+                "{name}"
+            );
+            let mut fresh = of_one_component(&kept, *target);
+            ask(&mut fresh);
+            let refused = efface_engine::fit(&fresh, &bench.path("fresh"), true, &Silent);
+            assert!(
+                refused.unwrap_err().to_string().contains("component"),
+                "{name}"
+            );
+        }
     }
 }

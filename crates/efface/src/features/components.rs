@@ -50,6 +50,13 @@ impl Encoder {
         self.steps.expansion.has_components()
     }
 
+    /// Returns true if the components were worked out of rows that a fit refuses, because they leave
+    /// open which direction is the last one. A model of them can be any distance from a new fit.
+    pub fn has_open_components(&self) -> bool {
+        let components = self.map.components.as_ref();
+        components.is_some_and(|components| components.is_open)
+    }
+
     /// The map of these rows: `columns` with the components that the rows have in it, or the
     /// present columns where there are no others. None where nothing is other than it is. Only a
     /// fit is refused where the rows do not tell the last direction from the next one; a change
@@ -174,7 +181,8 @@ impl Encoder {
                 distinct: distinct.min(width),
             });
         }
-        if at_fit && value(count - 1) - value(count) <= LEAST_GAP * largest {
+        let has_no_gap = value(count - 1) - value(count) <= LEAST_GAP * largest;
+        if at_fit && has_no_gap {
             return Err(FeatureError::NoGap { count });
         }
         // Places of names are drawn at random; their order in the table and the alphabet is not.
@@ -182,6 +190,7 @@ impl Encoder {
         let mut found = FeatureComponents {
             origin: vec![0.0; count],
             directions: vec![0.0; width * count],
+            is_open: has_no_gap || count > distinct,
         };
         for rank in 0..count {
             let direction = vectors.col_as_slice(width - 1 - rank);

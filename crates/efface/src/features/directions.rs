@@ -9,6 +9,10 @@ pub(crate) struct FeatureComponents {
     pub(super) origin: Vec<f64>,
     /// One number for each direction, feature after feature.
     pub(super) directions: Vec<f64>,
+    /// Whether the rows leave open which direction is the last one, so that a fit to them is
+    /// refused. Known where the directions were worked out, and not stored.
+    #[serde(skip)]
+    pub(super) is_open: bool,
 }
 
 impl FeatureComponents {

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use efface::features::Encoder;
 use efface::{Claim, Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
 
@@ -142,8 +143,18 @@ impl<'a> PlannedChange<'a> {
             Some(deferred) => StoredForm::Deferred(deferred),
             None => StoredForm::Settled(model::settle(&mut model, &mut evidence)?),
         };
-        if let Some(renewal) = &renewal {
-            renewal.limit(&mut evidence);
+        if opened
+            .encoder
+            .as_ref()
+            .is_some_and(Encoder::has_open_components)
+        {
+            evidence.bound = f64::INFINITY;
+            evidence.relative_bound = f64::INFINITY;
+            evidence.reason = Some(
+                "the rows that stay vary as much along the next direction as along the last component, so that a fit to them \
+                 is refused and has no components to compare with; ask for fewer components"
+                    .into(),
+            );
         }
         let has_stale_features = opened
             .encoder

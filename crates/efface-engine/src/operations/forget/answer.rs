@@ -63,6 +63,7 @@ impl KeptAnswer {
             missing: 0,
             withdrawn: 0,
             moved: None,
+            rows_digest: None,
             dropped,
             scrubbed: true,
             evidence,

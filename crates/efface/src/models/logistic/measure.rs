@@ -77,6 +77,34 @@ impl LogisticModel {
         Ok(evidence)
     }
 
+    /// Lower bound of the distance between the parameters and the optimum of `rows`, in the caller's
+    /// coordinates. A model whose recorded distance is below it is not the model of these rows,
+    /// however its gradient was rounded.
+    ///
+    /// The gradient at the parameters is that at the optimum, 0, and the mean Hessian on the way
+    /// times the way. A Hessian is at most γΣw‖x‖² with the largest penalty, and a way of the
+    /// caller's is at most ‖T‖ times as long in the coordinates of the model.
+    pub fn least_distance_over(&self, rows: &dyn RowStore) -> Result<f64> {
+        let (gradient, facts) = self.over_all_rows(rows, |sample| {
+            let facts = super::RowFacts::of(&sample.survey(self.frame(), false)?);
+            let place = self.objective(sample).at(self.theta.clone())?;
+            Ok((place.gradient, facts))
+        })?;
+        let known = norm(&gradient) - self.hidden(&facts, &self.theta);
+        let penalties = [&self.extra.penalty, &self.extra.gauge];
+        let penalty: f64 = penalties
+            .into_iter()
+            .map(|list| list.iter().copied().fold(0.0, f64::max))
+            .sum();
+        let bend = self.settings.link.curvature() * (facts.trace + facts.weight) + penalty;
+        let (origin, inverse_scale) = self.basis.parts();
+        let scale = inverse_scale
+            .iter()
+            .fold(1.0f64, |most, s| most.max(1.0 / s));
+        let shift = origin.iter().map(|c| c * c).sum::<f64>().sqrt();
+        Ok(known.max(0.0) / (bend * (scale + shift)))
+    }
+
     /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to
     /// the rest and M = W⁻¹S, the Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤
     /// ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
