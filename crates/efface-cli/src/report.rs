@@ -66,6 +66,21 @@ pub(crate) fn count(number: usize, one: &str) -> String {
     }
 }
 
+/// The first names of a list.
+pub(crate) fn shortened(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
 /// A time in the unit that suits it, with two or three digits.
 pub(crate) fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {

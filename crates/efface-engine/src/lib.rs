@@ -88,7 +88,7 @@ pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::receipts::ReceiptQuery;
 pub use operations::refit::refit;
 pub use operations::report::{
-    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
+    ChangeReport, ClassShards, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
     ScoredRows,
 };
 pub use operations::request::{

@@ -161,6 +161,12 @@ impl RecipeDescription {
             is_certified: false,
         }
     }
+
+    /// See [`Fit::class_scores`].
+    pub(crate) fn class_scores(&self, outputs: usize) -> Option<usize> {
+        let least = if self.has_score_per_class { 2 } else { 1 };
+        self.task.classifies().then_some(outputs.max(least))
+    }
 }
 
 /// What a recipe learns.
@@ -225,6 +231,9 @@ pub trait RecipeFits {
 
     /// Learns from all rows, starting from a model of some of them.
     fn resume_model(&self, start: &Model, rows: &Rows) -> Result<Model>;
+
+    /// See [`Fit::class_scores`].
+    fn model_class_scores(&self, outputs: usize) -> Option<usize>;
 }
 
 impl<R> RecipeFits for R
@@ -256,6 +265,10 @@ where
             Some(start) => self.resume(start, rows).map(Model::new),
             None => self.fit_model(rows),
         }
+    }
+
+    fn model_class_scores(&self, outputs: usize) -> Option<usize> {
+        self.class_scores(outputs)
     }
 }
 
@@ -405,6 +418,10 @@ impl Fit for Recipe {
 
     fn fit_store(&self, rows: &dyn RowStore) -> Result<Model> {
         self.0.fit_store_model(rows)
+    }
+
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        self.0.model_class_scores(outputs)
     }
 }
 

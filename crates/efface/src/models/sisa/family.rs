@@ -79,6 +79,10 @@ impl Fit for ShardRecipe {
         self.trainer.train(Some(start.as_ref()), rows)
     }
 
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        self.recipe.class_scores(outputs)
+    }
+
     fn bytes(&self, model: &Self::Model) -> usize {
         model.bytes()
     }
@@ -145,8 +149,14 @@ impl FamilyModel for ShardedModel {
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         let trained = self
             .answers()
-            .filter(|answer| matches!(answer, ShardCheckpoint::Trained(_)));
-        vec![("shards_trained", vec![trained.count() as f64])]
+            .filter(|answer| !matches!(answer, ShardCheckpoint::Abstains));
+        let by_class = self.shards_by_class().map(|counts| {
+            let counts = counts.into_iter().map(|count| count as f64).collect();
+            ("shards_by_class", counts)
+        });
+        std::iter::once(("shards_trained", vec![trained.count() as f64]))
+            .chain(by_class)
+            .collect()
     }
 
     fn reason_of_auto(&self) -> Option<&'static str> {
