@@ -1,5 +1,6 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
+use efface::models::MethodOptions;
 use efface::{
     Evidence, Features, Method, Model, NotCovered, Outcome, Predict, Recipe, RowId, RowStore, Rows,
 };
@@ -92,10 +93,15 @@ impl Network {
         encoded: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<Self>> {
+        // Whoever forgets from the whole network judges what the evidence compares.
+        let worse_allowed = MethodOptions {
+            allow_worse: true,
+            ..MethodOptions::default()
+        };
         let Outcome {
             model: head,
             mut evidence,
-        } = forget_from_head(&self.head, method, false, encoded, gone)?;
+        } = forget_from_head(&self.head, method, worse_allowed, encoded, gone)?;
         if !gone.is_empty() {
             evidence.not_covered.extend(self.not_covered());
         }

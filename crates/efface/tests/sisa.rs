@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use efface::methods::{Retrain, contract};
+use efface::models::RowsBeside;
 use efface::models::sisa::{Aggregation, ShardCheckpoint, Sisa, SisaForget, SisaModel};
 use efface::rows::{RowStore, RowView};
-use efface::models::RowsBeside;
 use efface::{
     Amend, BernoulliNb, ComplementNb, Csr, Dense, Error, Family, Features, Fit, Fitted, Forget,
     GaussianNb, LinearSvm, Logistic, Method, Model, MultinomialNb, NaiveBayes, Predict, Recipe,
@@ -551,7 +551,10 @@ fn a_shard_of_one_class_has_a_say_where_no_shard_knows_two() {
     let scores = averaged.predict(&probe(&[0.0], 1)).unwrap();
     assert_eq!([scores[(0, 0)], scores[(0, 1)]], [11.0, 12.0]);
     // Without its last row shard 1 has one class too, as retraining has it; both have a say then.
-    for (recipe, expected) in [(one, vec![0.0]), (averaged.settings().clone(), vec![0.5, 0.5])] {
+    for (recipe, expected) in [
+        (one, vec![0.0]),
+        (averaged.settings().clone(), vec![0.5, 0.5]),
+    ] {
         let model = recipe.fit(&rows).unwrap();
         let gone = [dealt[1][2][0]];
         let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
@@ -634,16 +637,25 @@ fn a_class_that_shards_lack_costs_the_other_classes_nothing() {
                 if is_gaussian && aggregation == Aggregation::Mean {
                     continue;
                 }
-                let name = format!("{:?} {counts:?} {shards}x{slices} {aggregation:?}", recipe.family());
+                let name = format!(
+                    "{:?} {counts:?} {shards}x{slices} {aggregation:?}",
+                    recipe.family()
+                );
                 let sisa = Sisa::new(ShardRecipe::new(recipe.clone()).unwrap(), shards, slices)
                     .aggregation(aggregation);
                 let sisa = Recipe::new(sisa);
                 let right = |model: &Model, but: Option<usize>| {
                     let scores = model.predict(&rows.table()).unwrap();
-                    assert!(flat(&scores).iter().all(|score| score.is_finite()), "{name}");
+                    assert!(
+                        flat(&scores).iter().all(|score| score.is_finite()),
+                        "{name}"
+                    );
                     let line = |slot| (0..scores.ncols()).map(|c| scores[(slot, c)]).collect();
                     let answers = decided((0..rows.len()).map(line));
-                    let left = own.iter().zip(&answers).filter(|(own, _)| Some(**own) != but);
+                    let left = own
+                        .iter()
+                        .zip(&answers)
+                        .filter(|(own, _)| Some(**own) != but);
                     if let Some(gone) = but {
                         assert!(!answers.contains(&gone), "{name}: the class that is gone");
                     }
@@ -665,8 +677,14 @@ fn a_class_that_shards_lack_costs_the_other_classes_nothing() {
                     let trained = model.forget(&Method::Retrain, &rows, &gone).unwrap().model;
                     let scores = |model: &Model| flat(&model.predict(&rows.table()).unwrap());
                     assert_eq!(scores(&after), scores(&trained), "{name} without {class}");
-                    let back = sisa.restore(after.to_state().unwrap(), RowsBeside::None).unwrap();
-                    assert_eq!(scores(&after), scores(&back), "{name} without {class}, stored");
+                    let back = sisa
+                        .restore(after.to_state().unwrap(), RowsBeside::None)
+                        .unwrap();
+                    assert_eq!(
+                        scores(&after),
+                        scores(&back),
+                        "{name} without {class}, stored"
+                    );
                 }
             }
         }

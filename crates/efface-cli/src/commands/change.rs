@@ -6,7 +6,7 @@ use efface_engine::ChangeReport;
 use super::open;
 use crate::cli::{AmendArguments, LearnArguments};
 use crate::failure::{Failure, Result};
-use crate::report::{count, distance, seconds};
+use crate::report::{ChangeWords, count, distance, seconds};
 use crate::terminal::Terminal;
 
 pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
@@ -89,14 +89,9 @@ pub(super) fn ending(report: &ChangeReport) -> String {
     } else {
         format!("{rows} left")
     };
-    let bound = report.evidence.relative_bound;
-    let far = if bound.is_finite() {
-        format!("at most {} (relative)", distance(bound))
-    } else {
-        "not known".to_owned()
-    };
+    let ChangeWords { claim, bound, .. } = ChangeWords::of_report(report);
     format!(
-        "{left}; distance to retraining {far}; {}",
+        "{left}; claim {claim}; distance to retraining {bound}; {}",
         seconds(report.seconds)
     )
 }

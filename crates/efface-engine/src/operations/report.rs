@@ -1,10 +1,9 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay
 //! as they are.
 
+use efface::models::ShardedModel;
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{
-    Certificate, Classes, Evidence, Form, Model, NotCovered, Precomputed, Recipe, ShardedModel,
-};
+use efface::{Certificate, Classes, Evidence, Form, Model, NotCovered, Precomputed, Recipe};
 use efface_receipt::RequestOutcome;
 use serde::Serialize;
 

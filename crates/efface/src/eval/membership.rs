@@ -30,7 +30,7 @@ use super::shadow::ShadowFitter;
 use super::task::{Task, judge};
 use crate::error::{Error, Result};
 use crate::methods::Method;
-use crate::models::{Model, Recipe};
+use crate::models::{MethodOptions, Model, Recipe};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// What attackers found.
@@ -146,7 +146,8 @@ fn states(
     let store = shadows.store(&draw);
     let gone = plan.forgotten_in(&draw);
     for method in methods {
-        seen.push(look(&model.forget(method, &store, &gone)?.model)?);
+        let outcome = model.forget_with(method, MethodOptions::measured(), &store, &gone)?;
+        seen.push(look(&outcome.model)?);
     }
     Ok(seen)
 }

@@ -147,6 +147,7 @@ pub(crate) fn evidence(
         bound_source: BoundSource::Carried,
         certificate: None,
         cleared: None,
+        compared: None,
         precomputed: vec![Precomputed {
             what: what.into(),
             bytes,

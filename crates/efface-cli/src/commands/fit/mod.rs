@@ -11,7 +11,8 @@ use efface::features::WordSource;
 use efface::{Family, Form};
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{
-    ClassShards, EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, ScoringPlan,
+    ClassShards, EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary,
+    ScoringPlan,
 };
 use efface_io::Compression;
 
@@ -274,7 +275,10 @@ fn tell_shards(classes: &[ClassShards], terminal: &Terminal) {
         .map(|ClassShards { class, shards, of }| format!("`{class}` in {shards} of {of}"))
         .collect();
     if let (Some(first), true) = (classes.first(), lacking.is_empty()) {
-        terminal.note(&format!("all {} have rows of every class", count(first.of, "shard")));
+        terminal.note(&format!(
+            "all {} have rows of every class",
+            count(first.of, "shard")
+        ));
     } else if !lacking.is_empty() {
         terminal.warn(&format!(
             "not every shard has rows of every class: {}; a shard cannot vote for a class that it lacks, and fewer shards lack \

@@ -14,7 +14,7 @@ mod whole;
 pub(crate) use record::record_audit;
 pub use report::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 
-use efface::models::RecipeTask;
+use efface::models::{MethodOptions, RecipeTask};
 use std::collections::HashSet;
 use std::time::Instant;
 
@@ -289,7 +289,12 @@ impl AuditSubject {
         } else {
             for way in ways {
                 let started = Instant::now();
-                let outcome = self.model.forget(way, &self.rows, &self.gone)?;
+                let outcome = self.model.forget_with(
+                    way,
+                    MethodOptions::measured(),
+                    &self.rows,
+                    &self.gone,
+                )?;
                 let seconds = started.elapsed().as_secs_f64();
                 states.push((way.name().to_owned(), Some(outcome.evidence), Some(seconds)));
                 after.push(outcome.model);

@@ -71,6 +71,7 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
         bound_source: efface::BoundSource::Carried,
         certificate: None,
         cleared: None,
+        compared: None,
         precomputed: Vec::new(),
         not_covered: Vec::new(),
         kept_beside: Vec::new(),

@@ -1,6 +1,7 @@
 //! The method of a request at work: on a model, on the head of a network, or on a whole network.
 
-use efface::{Hint, Method, Model, Outcome, RowId, Setting};
+use efface::models::MethodOptions;
+use efface::{Hint, Method, Model, NotCovered, Outcome, RowId, Setting};
 use efface_nn::forget_from_head;
 
 use crate::error::{Error, Result};
@@ -8,6 +9,7 @@ use crate::operations::change::OpenedChange;
 use crate::operations::network::{self, NetworkRenewal, retrain, train_further};
 use crate::operations::request::ForgetRequest;
 use crate::progress::Progress;
+use crate::randomness::random_bytes;
 
 /// The model without some rows, as a request asks for it, and the network where all of it was
 /// trained.
@@ -18,6 +20,9 @@ pub(crate) fn without(
     progress: &dyn Progress,
 ) -> Result<(Outcome<Model>, Option<NetworkRenewal>)> {
     network::check(request)?;
+    if request.new_seed {
+        return Ok((with_new_seed(change, request, gone, progress)?, None));
+    }
     let rows = change.rows();
     if change.follows_rows(&request.method)
         && let Some(mut outcome) = change.refitted(&request.method, gone, None, progress)?
@@ -53,7 +58,7 @@ pub(crate) fn without(
         let model = change.current_model()?;
         let rows = change.feature_rows();
         return Ok((
-            model.forget_with(method, request.clear_dead_columns, &rows, gone)?,
+            model.forget_with(method, request.options(), &rows, gone)?,
             None,
         ));
     };
@@ -71,11 +76,11 @@ pub(crate) fn without(
             progress.start("training shards", None);
         }
         let model = change.current_model()?;
-        let clear = request.clear_dead_columns;
+        let options = request.options();
         // Shards are trained anew as a whole, and so is the head of a network alone.
         let outcome = match network.shards {
-            Some(_) => model.forget_with(method, clear, &rows, gone),
-            None => forget_from_head(&model, method, clear, &rows, gone),
+            Some(_) => model.forget_with(method, options, &rows, gone),
+            None => forget_from_head(&model, method, options, &rows, gone),
         };
         progress.finish();
         outcome?
@@ -83,4 +88,48 @@ pub(crate) fn without(
     let recipe = change.manifest.model.recipe.as_kept_by(&outcome.model);
     change.manifest.model.recipe = recipe;
     Ok((outcome, renewal))
+}
+
+/// The model retrained with a seed that is drawn at random and kept in the recipe.
+fn with_new_seed(
+    change: &mut OpenedChange<'_>,
+    request: &ForgetRequest,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<Outcome<Model>> {
+    let seed = u64::from_le_bytes(*random_bytes::<8>()?);
+    let method = &request.method;
+    let model = change.current_model()?;
+    let reseeded = change.manifest.model.recipe.with_seed(seed);
+    let mut outcome = None;
+    if *method == Method::Retrain
+        && change.follows_rows(method)
+        && let Some(recipe) = &reseeded
+    {
+        change.manifest.model.recipe = recipe.clone();
+        outcome = change.refitted(method, gone, None, progress)?;
+    }
+    let mut outcome = match outcome {
+        Some(outcome) => outcome,
+        None => {
+            let options = MethodOptions {
+                new_seed: Some(seed),
+                ..request.options()
+            };
+            match &change.manifest.network {
+                Some(_) => model.forget_with(method, options, &change.rows(), gone)?,
+                None => model.forget_with(method, options, &change.feature_rows(), gone)?,
+            }
+        }
+    };
+    if let Some(recipe) = reseeded {
+        change.manifest.model.recipe = recipe;
+    }
+    let network = change.manifest.network.as_mut();
+    if let Some(shards) = network.and_then(|network| network.shards.as_mut()) {
+        shards.seed = seed;
+    }
+    let left = &mut outcome.evidence.not_covered;
+    left.retain(|what| *what != NotCovered::AdaptiveRequests);
+    Ok(outcome)
 }

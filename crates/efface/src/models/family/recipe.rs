@@ -68,6 +68,11 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         None
     }
 
+    /// Returns the recipe with another seed; None if it draws nothing.
+    fn with_seed(&self, _seed: u64) -> Option<Recipe> {
+        None
+    }
+
     /// The recipe for this many threads.
     fn on_threads(&self, _threads: usize) -> Recipe {
         self.cloned()
@@ -364,6 +369,11 @@ impl Recipe {
     /// seed can take the noise away.
     pub fn without_secret(&self) -> Self {
         self.0.with_secret(0).unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns the recipe with another seed; None if it draws nothing.
+    pub fn with_seed(&self, seed: u64) -> Option<Self> {
+        self.0.with_seed(seed)
     }
 
     /// The recipe for this many threads.

@@ -261,6 +261,7 @@ impl RidgeModel {
             bound_source: bound.source,
             certificate: None,
             cleared: None,
+            compared: None,
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
             kept_beside: Vec::new(),

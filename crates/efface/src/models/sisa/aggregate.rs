@@ -47,10 +47,7 @@ where
         }
     }
     let first = shards.first().map(|shard| shard.table.ncols());
-    let columns = sisa
-        .class_scores(outputs)
-        .or(first)
-        .unwrap_or(outputs);
+    let columns = sisa.class_scores(outputs).or(first).unwrap_or(outputs);
     if shards.is_empty() {
         let line = votes_of_one_class(&only_classes, columns);
         return Ok(Mat::from_fn(features.rows(), columns, |_, column| {

@@ -159,6 +159,12 @@ impl FamilyModel for ShardedModel {
             .collect()
     }
 
+    fn reseeded(&self, seed: u64) -> Option<Model> {
+        let mut model = self.clone();
+        model.recipe.seed = seed;
+        Some(Model::new(model))
+    }
+
     fn reason_of_auto(&self) -> Option<&'static str> {
         Some("only the shards that saw the rows are trained again")
     }
@@ -226,6 +232,10 @@ impl FamilyRecipe for ShardedRecipe {
         Err(no_shards(
             "shards of shards are only smaller shards; ask for more of them",
         ))
+    }
+
+    fn with_seed(&self, seed: u64) -> Option<Recipe> {
+        Some(self.clone().seed(seed).into())
     }
 
     fn on_threads(&self, threads: usize) -> Recipe {

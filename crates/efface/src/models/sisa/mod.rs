@@ -12,7 +12,9 @@
 //! | [`SisaForget`] | exact | the trainings of slices r … R−1 of one shard; on average (R+1)/2 trainings of n/S rows at most |
 //! | [`Retrain`](crate::methods::Retrain) | exact | all S·R trainings |
 //!
-//! Guarantee: exact, whatever the recipe does, as long as it is deterministic. No row moves when
+//! Guarantee: exact for requests that do not depend on the published model, whatever the recipe
+//! does, as long as it is deterministic. (Whoever chooses rows after looking at the model chooses
+//! shards with them, and training with the same seed keeps that choice: Gupta et al. 2021.) No row moves when
 //! another leaves, so the checkpoints before the touched slice are those of a fit that never saw
 //! the row, and those after it are trained as that fit would train them: the model is, bit for bit,
 //! that of the same `Sisa` recipe on the retained rows. The reported bound is therefore 0. It says
@@ -61,6 +63,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Precomputed};
+use crate::not_covered::NotCovered;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Fit, Predict};
 use shard::{ShardChain, ShardRows, TrainingWork};
@@ -209,6 +212,7 @@ impl<F: Fit> SisaModel<F> {
         let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
         Evidence {
             precomputed: self.precomputed(),
+            not_covered: vec![NotCovered::AdaptiveRequests],
             ..start
         }
     }
