@@ -153,6 +153,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         steps: int | None = None,
         measure: bool = False,
         clear_dead_columns: bool = False,
+        allow_worse: bool = False,
     ) -> Evidence:
         """Takes rows out of the model, and out of its memory.
 
@@ -172,6 +173,9 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         clear_dead_columns : bool, default=False
             Whether an approximate method is followed by setting the weights of columns that no retained row has to 0.
             ``Evidence.cleared`` tells how many there were, and their norm. Exact methods always clear them.
+        allow_worse : bool, default=False
+            Whether the result of an approximate method is accepted that is no nearer to retraining than the model is now, by
+            ``Evidence.compared``. Otherwise such a request is refused.
 
         Returns
         -------
@@ -184,7 +188,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"steps = {steps} is out of range; it must be 1 or more")
         before = held.model.version
         try:
-            evidence = held.model.forget(ids, method, tolerance, steps, measure, clear_dead_columns)
+            evidence = held.model.forget(ids, method, tolerance, steps, measure, clear_dead_columns, allow_worse)
         finally:
             if held.model.version != before:
                 held.names.leave(ids)

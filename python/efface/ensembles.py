@@ -19,6 +19,17 @@ from .pipelines import PipelineEvidence, parts_fitted_elsewhere
 from .steps import RowNames, copied, count, join, joined_weights, take
 
 
+class _OneClass:
+    """A shard whose rows are all of one class, from which most estimators cannot be fitted."""
+
+    def __init__(self, label: Any) -> None:
+        self.label = label
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of its rows, for every row."""
+        return np.full(count(X), self.label)
+
+
 class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Shards of any estimator of scikit-learn (Bourtoule et al. 2021). A forget fits the shards that held the rows again, by
     scikit-learn's own code: the ensemble is then that of a fit without the rows. :class:`Sisa` does the same for the estimators of
@@ -109,10 +120,13 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """What most shards answer, or the mean of their numbers. The earlier class wins a tie."""
+        """What most shards answer, or the mean of their numbers. The earlier class wins a tie. A shard with rows of one class
+        has a vote only where no shard has rows of two."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This SisaEnsemble instance is not fitted yet. Call 'fit' before 'predict'.")
-        answers = [model.predict(X) for model in self._models if model is not None]
+        models = [model for model in self._models if model is not None]
+        able = [model for model in models if not isinstance(model, _OneClass)]
+        answers = [model.predict(X) for model in able or models]
         if not is_classifier(self.estimator):
             return np.asarray(np.mean(answers, axis=0))
         classes = np.unique(self._targets)
@@ -142,7 +156,9 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for shard in sorted(touched):
             places = np.flatnonzero(shards == shard)
             models[shard] = None
-            if len(places):
+            if len(places) and is_classifier(self.estimator) and len(np.unique(targets[places])) == 1:
+                models[shard] = _OneClass(targets[places[0]])
+            elif len(places):
                 model = clone(self.estimator)
                 if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
                     model.set_params(random_state=(self.random_state + shard) % 2**32)

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+import sklearn.linear_model
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -291,3 +292,29 @@ def test_a_tolerance_that_is_kept_is_no_warning(recwarn):
     assert (evidence.claim, evidence.tolerance, evidence.tolerance_missed) == ("exact", 1e-9, False)
     assert pickle.loads(pickle.dumps(evidence)) == evidence
     assert not [each for each in recwarn if each.category is efface.ToleranceWarning]
+
+
+@pytest.mark.parametrize("slices", [1, 2])
+@pytest.mark.parametrize("rare", [1, 4])
+def test_shards_that_lack_a_class_tell_the_others_apart(slices, rare):
+    generator = np.random.default_rng(3)
+    labels = np.array([0] * 60 + [1] * 60 + [2] * 60 + [3] * rare)
+    rows = generator.normal(size=(len(labels), 4)) + 4 * np.eye(4)[labels]
+    kept = labels != 3
+    estimators = [efface.LogisticRegression(), efface.RidgeClassifier(), efface.GaussianNB()]
+    for estimator in estimators:
+        model = efface.Sisa(estimator, n_shards=8, n_slices=slices).fit(rows, labels)
+        assert model.score(rows[kept], labels[kept]) > 0.9, estimator
+        assert model.forget(np.flatnonzero(~kept)).claim == "exact"
+        assert model.score(rows[kept], labels[kept]) > 0.9, estimator
+        assert 3 not in model.predict(rows)
+
+
+def test_an_ensemble_survives_a_shard_of_one_class():
+    generator = np.random.default_rng(3)
+    labels = np.array([0] * 60 + [1] * 3)
+    rows = generator.normal(size=(len(labels), 2)) + 6 * labels[:, None]
+    model = efface.SisaEnsemble(sklearn.linear_model.LogisticRegression(), n_shards=8).fit(rows, labels)
+    assert model.score(rows, labels) > 0.9
+    model.forget(np.flatnonzero(labels == 1).tolist())
+    assert model.score(rows[:60], labels[:60]) == 1.0

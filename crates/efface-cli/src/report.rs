@@ -3,6 +3,8 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use efface::{Certificate, Evidence, NotCovered};
+use efface_engine::ChangeReport;
+use efface_receipt::{Receipt, ReceiptClaim};
 
 /// Longer values are broken into lines of this many characters.
 const WIDTH: u16 = 100;
@@ -66,6 +68,21 @@ pub(crate) fn count(number: usize, one: &str) -> String {
     }
 }
 
+/// The first names of a list.
+pub(crate) fn shortened(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
 /// A time in the unit that suits it, with two or three digits.
 pub(crate) fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
@@ -106,14 +123,107 @@ pub(crate) fn left_lists(
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for (name, list) in [("not covered", not_covered), ("kept beside", kept_beside)] {
+        let parts = list.iter().map(|what| (what.code(), what.to_string()));
+        let parts = once_each(parts);
         if explain {
-            lines.extend(list.iter().map(|what| (name, what.to_string())));
-        } else if !list.is_empty() {
-            let codes: Vec<&str> = list.iter().map(NotCovered::code).collect();
+            lines.extend(parts.into_iter().map(|(_, text)| (name, text)));
+        } else if !parts.is_empty() {
+            let codes: Vec<&str> = parts.iter().map(|(code, _)| *code).collect();
             lines.push((name, format!("{} (--explain)", codes.join(", "))));
         }
     }
     lines
+}
+
+/// Returns each code once, with the sentence of its first part and the number of other parts with
+/// that code, such as the scales of other columns.
+pub(crate) fn once_each<'a>(
+    parts: impl Iterator<Item = (&'a str, String)>,
+) -> Vec<(&'a str, String)> {
+    let mut found: Vec<(&str, String, usize)> = Vec::new();
+    for (code, text) in parts {
+        match found.iter_mut().find(|(known, ..)| *known == code) {
+            Some((_, first, more)) => *more += usize::from(*first != text),
+            None => found.push((code, text, 0)),
+        }
+    }
+    let with_rest = |(code, text, more)| match more {
+        0 => (code, text),
+        more => (code, format!("{text} (and {more} more of this kind)")),
+    };
+    found.into_iter().map(with_rest).collect()
+}
+
+/// Method, claim and bound of a change, as words for people.
+pub(crate) struct ChangeWords {
+    pub(crate) method: String,
+    pub(crate) claim: String,
+    /// The distance to retraining.
+    pub(crate) bound: String,
+}
+
+impl ChangeWords {
+    /// What a report says.
+    pub(crate) fn of_report(report: &ChangeReport) -> Self {
+        Self {
+            method: report.method.clone(),
+            claim: report.claim.clone(),
+            bound: bound_words(
+                Some(report.evidence.relative_bound),
+                report.evidence.head_bound.map(|head| head.relative_bound),
+            ),
+        }
+    }
+
+    /// What a receipt says; None if it computed no model.
+    pub(crate) fn of_receipt(receipt: &Receipt) -> Option<Self> {
+        let claim = match receipt.claim.as_ref()? {
+            ReceiptClaim::Exact { tolerance } => {
+                format!("exact, within {} (relative)", distance(*tolerance))
+            }
+            ReceiptClaim::Certified { epsilon, delta, .. } => {
+                format!("certified at ε = {epsilon}, δ = {delta}")
+            }
+            ReceiptClaim::Approximate {} => "approximate".into(),
+        };
+        let relative = receipt.bound.as_ref().and_then(|bound| bound.relative);
+        let head = receipt.head_bound.as_ref().and_then(|bound| bound.relative);
+        Some(Self {
+            method: receipt.method.clone().unwrap_or_default(),
+            claim,
+            bound: bound_words(relative, head),
+        })
+    }
+
+    /// The words as cells of a table, which are empty for what changed no model.
+    pub(crate) fn cells(words: Option<Self>) -> [String; 3] {
+        words.map_or_else(Default::default, |words| {
+            [words.method, words.claim, words.bound]
+        })
+    }
+
+    /// The words under their names.
+    pub(crate) fn lines(self) -> [(&'static str, String); 3] {
+        [
+            ("method", self.method),
+            ("claim", self.claim),
+            ("bound", self.bound),
+        ]
+    }
+}
+
+/// Returns the bound of a result in words. Of a network whose encoder nothing bounds, it names the
+/// bound of the head.
+fn bound_words(relative: Option<f64>, head: Option<f64>) -> String {
+    let bound = relative.filter(|bound| bound.is_finite());
+    match (bound, head) {
+        (Some(bound), _) => format!("at most {} (relative)", distance(bound)),
+        (None, Some(head)) => format!(
+            "not known, because nothing bounds the encoder; that of the head alone at most {} (relative)",
+            distance(head)
+        ),
+        (None, None) => "not known".into(),
+    }
 }
 
 /// A small distance: two digits and a power of ten; `unknown` when there is no number.

@@ -285,6 +285,49 @@ fn shards_vote() {
     folder.done("forget houses.efface --ids h1,h2");
 }
 
+/// A retraining with a new seed owes nothing to a choice that was made after looking at the model,
+/// and its receipt says so.
+#[test]
+fn k_means_and_shards_are_retrained_with_a_new_seed() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner --force --discard-log --drop-suppressed";
+    for options in [
+        "--target price --sisa 2x2 --seed 3",
+        "--target city --model naive-bayes --sisa 2x1 --seed 3",
+        "--ignore city --model kmeans --clusters 2 --seed 3",
+    ] {
+        folder.done(&format!("{fit} {options}"));
+        let adaptive = |report: &serde_json::Value| {
+            report["evidence"]["not_covered"]
+                .to_string()
+                .contains("adaptive_requests")
+        };
+        let report = folder.json("forget houses.efface --ids h1 --json");
+        assert!(adaptive(&report), "{report}");
+        folder.fails(
+            "forget houses.efface --ids h2 --new-seed",
+            5,
+            &["a new seed is for retrain"],
+        );
+        let report =
+            folder.json("forget houses.efface --ids h2 --method retrain --new-seed --json");
+        assert!(!adaptive(&report) && report["claim"] == "exact", "{report}");
+        folder.done("verify houses.efface --rows");
+        let receipt = folder.done("log houses.efface --receipt 2");
+        assert!(!receipt.contains("\"seed\": \"3\""), "{receipt}");
+        assert!(!receipt.contains("adaptive_requests"), "{receipt}");
+        let report = folder.json("forget houses.efface --ids h3 --json");
+        assert!(adaptive(&report), "{report}");
+        folder.done("verify houses.efface");
+    }
+    folder.done(&format!("{fit} --target price"));
+    folder.fails(
+        "forget houses.efface --ids h2 --method retrain --new-seed",
+        5,
+        &["this model draws nothing"],
+    );
+}
+
 #[test]
 fn settings_of_other_models_are_refused() {
     let folder = houses();

@@ -35,6 +35,100 @@ fn what_is_not_covered_is_one_line_unless_it_is_asked_for() {
     );
 }
 
+/// Text and JSON of every command that tells of a change name the method that did the work, what it
+/// claims and how far from retraining the result can be.
+#[test]
+fn method_claim_and_bound_are_told_wherever_a_change_is() {
+    for (options, method, claim) in [
+        ("", "newton", "approximate"),
+        (" --method influence", "influence", "approximate"),
+        (" --method retrain", "retrain", "exact"),
+    ] {
+        let folder = Folder::new();
+        let mut table = "id,who,x,z,y\n".to_owned();
+        for at in 0..60 {
+            let class = if (at * 7) % 11 < 5 { "a" } else { "b" };
+            table.push_str(&format!(
+                "r{at},p{},{},{},{class}\n",
+                at % 20,
+                at % 9,
+                at % 7
+            ));
+        }
+        std::fs::write(folder.path("rows.csv"), table).unwrap();
+        folder.done("fit rows.csv --target y --model logistic --scale minmax --id id --subject who -o m.efface");
+        let told = folder.run(&format!(
+            "forget m.efface --ids r5 --allow-worse --receipt one.cose{options}"
+        ));
+        assert!(!told.err.contains("by auto"), "{told:?}");
+        let json = folder.json(&format!(
+            "forget m.efface --ids r6 --allow-worse --json{options}"
+        ));
+        let chosen = json["method"].as_str().unwrap().to_owned();
+        if !options.is_empty() {
+            assert_eq!(
+                (chosen.as_str(), json["claim"].as_str()),
+                (method, Some(claim))
+            );
+        }
+        let claim = json["claim"].as_str().unwrap().to_owned();
+        assert!(told.err.contains(&format!(" by {chosen}: ")), "{told:?}");
+        assert!(
+            told.err
+                .contains(&format!("; claim {claim}; distance to retraining ")),
+            "{told:?}"
+        );
+        assert!(told.err.matches("feature_scale").count() <= 1, "{told:?}");
+        let log = folder.done("log m.efface");
+        assert!(
+            log.contains(" claim ") && log.contains(&chosen) && log.contains(&claim),
+            "{log}"
+        );
+        let lines = folder.done("log m.efface --json");
+        let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (
+                last["method"].as_str(),
+                last["claim"]["kind"]
+                    .as_str()
+                    .or(last["claim"]["name"].as_str())
+                    .is_some()
+            ),
+            (Some(chosen.as_str()), true),
+            "{last}"
+        );
+        assert!(last["bound"]["source"].is_string(), "{last}");
+        let page = folder.done("verify m.efface");
+        for word in ["method", "claim", "bound", &chosen, &claim] {
+            assert!(page.contains(word), "{word}: {page}");
+        }
+        std::fs::write(folder.path("m.pub"), folder.done("keys m.efface")).unwrap();
+        let ended = folder.run("verify one.cose --key m.pub");
+        let page = format!("{}{}", ended.out, ended.err);
+        for word in [
+            "method",
+            "claim",
+            "bound",
+            &chosen,
+            &claim,
+            "the claim that is signed is",
+        ] {
+            assert!(page.contains(word), "{word}: {page}");
+        }
+        assert!(
+            page.matches("the scale or the weights").count() <= 1,
+            "{page}"
+        );
+        let told = folder.run(&format!(
+            "forget --models . --subject who=p9 --request t1 --allow-worse{options}"
+        ));
+        for word in ["method", "claim", "bound", &chosen, &claim] {
+            assert!(told.out.contains(word), "{word}: {told:?}");
+        }
+        assert!(told.err.matches("not covered").count() <= 1, "{told:?}");
+    }
+}
+
 #[test]
 fn hints_name_only_options_that_were_given() {
     let folder = Folder::with_houses();

@@ -88,8 +88,8 @@ pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::receipts::ReceiptQuery;
 pub use operations::refit::refit;
 pub use operations::report::{
-    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
-    Remark, RowsPreview, ScoredRows,
+    ChangeReport, ClassShards, ExportedModel, FitReport, ModelSummary, Parameters, Prediction,
+    ReceiptPlace, Remark, RowsPreview, ScoredRows,
 };
 pub use operations::request::{
     EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkName,

@@ -14,6 +14,7 @@
 //! "Exact" speaks of the head on the features of a fixed encoder. What the encoder learned from the
 //! rows is another matter and stands under `not_covered`.
 
+use efface::models::MethodOptions;
 use efface::{
     Claim, Evidence, Fit, Logistic, Method, Model, Outcome, Recipe, Ridge, RowId, RowStore, Rows,
     Softmax,
@@ -62,7 +63,7 @@ pub fn fit_head(recipe: &Recipe, encoded: &Rows) -> Result<Model> {
 pub fn forget_from_head(
     head: &Model,
     method: &Method,
-    clear_dead_columns: bool,
+    options: MethodOptions,
     encoded: &dyn RowStore,
     gone: &[RowId],
 ) -> efface::Result<Outcome<Model>> {
@@ -72,7 +73,7 @@ pub fn forget_from_head(
     } else {
         *method
     };
-    let mut outcome = head.forget_with(&work, clear_dead_columns, encoded, gone)?;
+    let mut outcome = head.forget_with(&work, options, encoded, gone)?;
     // A head that missed its tolerance is made anew too.
     if outcome.evidence.method == Method::Retrain.name() {
         outcome.evidence.method = Method::RetrainHead.name().into();

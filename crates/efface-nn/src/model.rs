@@ -400,6 +400,11 @@ impl Fit for NetworkRecipe {
             rows,
         ))
     }
+
+    /// The rows of a network always name classes, whatever its head is.
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        Some(outputs)
+    }
 }
 
 impl FamilyRecipe for NetworkRecipe {

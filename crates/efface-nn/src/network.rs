@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use efface::models::MethodOptions;
 use efface::{Evidence, Features, Method, Model, Outcome, Predict, Recipe, RowId, RowStore, Rows};
 use faer::Mat;
 
@@ -94,7 +95,12 @@ impl Network {
         encoded: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<Self>> {
-        let outcome = forget_from_head(&self.head, method, false, encoded, gone)?;
+        // Whoever forgets from the whole network judges what the evidence compares.
+        let options = MethodOptions {
+            allow_worse: true,
+            ..MethodOptions::default()
+        };
+        let outcome = forget_from_head(&self.head, method, options, encoded, gone)?;
         let mut backbone = self.backbone.clone();
         if !gone.is_empty() {
             backbone.remove_rows(&HashSet::new());

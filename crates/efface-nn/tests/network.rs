@@ -14,7 +14,7 @@ use efface::methods::{Newton, ProjectionResidual};
 use efface::models::sisa::SisaForget;
 use efface::{
     Aggregation, Amend, Claim, Family, Features, Fit, Fitted, Forget, Logistic, Method, Model,
-    Predict, Recipe, Ridge, RowId, RowStore, Rows, ShardRecipe, Sisa,
+    Predict, Recipe, Ridge, RowId, RowStore, Rows, ShardRecipe, Sisa, Softmax,
 };
 use efface_nn::{
     Backbone, Embedding, EncoderSettings, EpochReport, Error, Network, NetworkModel, NetworkRecipe,
@@ -461,6 +461,43 @@ fn sisa_over_whole_networks_forgets_to_the_bit() {
         (0..20).map(|i| a[(i, 0)]).collect::<Vec<_>>(),
         (0..20).map(|i| b[(i, 0)]).collect::<Vec<_>>()
     );
+}
+
+/// The shards of a network that lost all texts of a class go on telling the other classes apart.
+#[test]
+fn networks_in_shards_can_lose_a_class() {
+    let (embedding, rows) = rows(60, 3);
+    let network = NetworkRecipe {
+        head: Softmax::new(1.0).into(),
+        ..recipe(&embedding)
+    };
+    let sisa = Recipe::new(Sisa::new(ShardRecipe::new(network).unwrap(), 2, 2));
+    let model = sisa.fit(&rows).unwrap();
+    let gone: Vec<RowId> = rows.ids().filter(|id| id.0 % 3 == 1).collect();
+    let after = model.forget(&Method::Sisa, &rows, &gone).unwrap().model;
+    let trained = model.forget(&Method::Retrain, &rows, &gone).unwrap().model;
+    let scores = after.predict(&rows.table()).unwrap();
+    assert_eq!(scores, trained.predict(&rows.table()).unwrap());
+    let answer = |row: usize| {
+        (0..3).fold(0, |a, b| {
+            if scores[(row, b)] > scores[(row, a)] {
+                b
+            } else {
+                a
+            }
+        })
+    };
+    let left: Vec<usize> = (0..60).filter(|row| row % 3 != 1).collect();
+    let right = left.iter().filter(|row| answer(**row) == **row % 3).count();
+    assert!(right >= 26, "{right} of 40");
+    for class in [0, 2] {
+        assert!(left.iter().any(|row| answer(*row) == class), "{class}");
+    }
+    assert!((0..60).all(|row| scores[(row, 1)] == 0.0));
+    let back = sisa
+        .restore(after.to_state().unwrap(), RowsBeside::None)
+        .unwrap();
+    assert_eq!(back.predict(&rows.table()).unwrap(), scores);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use efface::eval::{
     LinearRelearning, Task, Trials, distance, duplicates, feature_injection, membership_inference,
     utility,
 };
-use efface::models::RecipeTask;
+use efface::models::{MethodOptions, RecipeTask};
 use efface::{Error, Fit, Method, Model, Recipe, Result, RowId, Rows, Stop};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ impl Question {
         )?;
         let mut found = Vec::with_capacity(methods.len());
         for method in methods {
-            let after = before.forget(method, rows, gone)?;
+            let after = before.forget_with(method, MethodOptions::measured(), rows, gone)?;
             found.push(json!({
                 "method": method.name(),
                 "claim": after.evidence.claim().name(),

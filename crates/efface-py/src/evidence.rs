@@ -138,6 +138,14 @@ impl Evidence {
         self.inner.refactored
     }
 
+    /// The comparison of an approximate method's result with leaving the model as it was: ``basis``
+    /// (``bound`` or ``estimate``), ``distance``, ``unchanged`` and ``is_nearer``; None for other
+    /// methods.
+    #[getter]
+    fn compared<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain(py, &self.inner.compared)
+    }
+
     /// What was cleared after the method's own work, ``columns`` and their ``norm``; None when
     /// nothing was.
     #[getter]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use efface::models::MethodOnAny;
+use efface::models::{MethodOnAny, MethodOptions};
 use efface::{
     Claim, Fit, Fitted, LogisticModel, Method, Predict, Recipe, RowId, RowStore, Rows, Stop,
 };
@@ -40,18 +40,10 @@ impl GuardedModel {
     fn forget(
         &mut self,
         method: &Method,
-        clear_dead_columns: bool,
+        options: MethodOptions,
         gone: &[RowId],
     ) -> efface::Result<efface::Evidence> {
-        self.change(|fitted| {
-            fitted.forget(
-                &MethodOnAny {
-                    method,
-                    clear_dead_columns,
-                },
-                gone,
-            )
-        })
+        self.change(|fitted| fitted.forget(&MethodOnAny { method, options }, gone))
     }
 
     fn refit(&mut self, gone: &[RowId], weights: Vec<f64>) -> efface::Result<efface::Evidence> {
@@ -187,7 +179,7 @@ impl Model {
     }
 
     /// Forgets the rows of these ids.
-    #[pyo3(signature = (ids, method="auto", tolerance=None, steps=None, measure=false, clear_dead_columns=false))]
+    #[pyo3(signature = (ids, method="auto", tolerance=None, steps=None, measure=false, clear_dead_columns=false, allow_worse=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names every one of them")]
     fn forget(
         &self,
@@ -198,12 +190,18 @@ impl Model {
         steps: Option<usize>,
         measure: bool,
         clear_dead_columns: bool,
+        allow_worse: bool,
     ) -> PyResult<Evidence> {
         let gone = input::named(ids.as_slice()?);
         let method =
             named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
+        let options = MethodOptions {
+            clear_dead_columns,
+            allow_worse,
+            new_seed: None,
+        };
         let short = self.read(py, |inner| inner.fitted.model().reads_request_only(&method));
-        let forget = |inner: &mut GuardedModel| inner.forget(&method, clear_dead_columns, &gone);
+        let forget = |inner: &mut GuardedModel| inner.forget(&method, options, &gone);
         let inner = if short {
             self.at_once(py, forget)?
         } else {

@@ -5,6 +5,8 @@
 //! computed from the promise, the bound and the tolerance ([`Evidence::claim`]). A bound that grows
 //! later, as when a change is folded into the curvature, therefore takes the claim along.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::not_covered::{LeftBehind, NotCovered};
@@ -108,6 +110,93 @@ pub struct HeadBound {
     pub relative_bound: f64,
 }
 
+/// How the distances of a [`ComparedWithNothing`] were obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComparisonBasis {
+    /// Both are bounds, and they decide which model is nearer.
+    Bound,
+    /// Both are distances to an estimate of the retrained parameters, because bounds do not decide.
+    Estimate,
+}
+
+/// A comparison of the result of an approximate method with the model as it was before: which of
+/// the two is nearer to retraining. Distances are in the norm of the parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ComparedWithNothing {
+    /// How the distances were obtained.
+    pub basis: ComparisonBasis,
+    /// The distance of the result to retraining.
+    pub distance: f64,
+    /// The distance of the model as it was before to retraining.
+    pub unchanged: f64,
+    /// True if the result is nearer to retraining than the model was before, or is at the retrained
+    /// parameters but for rounding.
+    pub is_nearer: bool,
+}
+
+/// Parameters that are within this share of their norm of retraining are not called worse than
+/// others.
+const AT_RETRAINING: f64 = 1e-9;
+
+impl fmt::Display for ComparedWithNothing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            distance,
+            unchanged,
+            ..
+        } = self;
+        match (self.basis, self.is_nearer) {
+            (ComparisonBasis::Estimate, _) => write!(
+                f,
+                "the result is about {distance:.1e} from retraining, and the model as it was about {unchanged:.1e} (estimates)"
+            ),
+            (ComparisonBasis::Bound, true) => write!(
+                f,
+                "the result is at most {distance:.1e} from retraining, and the model as it was at least {unchanged:.1e}"
+            ),
+            (ComparisonBasis::Bound, false) => write!(
+                f,
+                "the result is at least {distance:.1e} from retraining, and the model as it was at most {unchanged:.1e}"
+            ),
+        }
+    }
+}
+
+impl ComparedWithNothing {
+    /// Compares by distances to reference parameters, which are at most `bound` away from
+    /// retraining. Without a bound that decides, the distances are estimates. `size` is the norm of
+    /// the reference parameters.
+    pub(crate) fn by_reference(distance: f64, unchanged: f64, bound: f64, size: f64) -> Self {
+        let is_at_retraining = |distance: f64| distance <= AT_RETRAINING * size;
+        let is_bounded_nearer =
+            distance + bound < unchanged - bound || is_at_retraining(distance + bound);
+        let is_bounded_farther = distance - bound > unchanged + bound;
+        if is_bounded_nearer {
+            return Self {
+                basis: ComparisonBasis::Bound,
+                distance: distance + bound,
+                unchanged: (unchanged - bound).max(0.0),
+                is_nearer: true,
+            };
+        }
+        if is_bounded_farther && !is_at_retraining(distance) {
+            return Self {
+                basis: ComparisonBasis::Bound,
+                distance: distance - bound,
+                unchanged: unchanged + bound,
+                is_nearer: false,
+            };
+        }
+        Self {
+            basis: ComparisonBasis::Estimate,
+            distance,
+            unchanged,
+            is_nearer: distance < unchanged || is_at_retraining(distance),
+        }
+    }
+}
+
 /// The record of one request.
 ///
 /// As JSON it also has `claim`, what [`claim`](Self::claim) says, and `tolerance_missed`.
@@ -173,6 +262,10 @@ pub struct Evidence {
     /// approximate method that was not asked to clear any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleared: Option<ClearedColumns>,
+    /// The comparison of an approximate method's result with leaving the model as it was; None for
+    /// other methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<ComparedWithNothing>,
     /// What had been made ahead of time.
     pub precomputed: Vec<Precomputed>,
     /// What this request cannot take out of the model. The method fills in what it left itself, and

@@ -54,7 +54,8 @@ pub mod traits;
 
 pub use error::{Error, Result};
 pub use evidence::{
-    BoundSource, Certificate, Claim, ClearedColumns, Evidence, HeadBound, Outcome, Precomputed,
+    BoundSource, Certificate, Claim, ClearedColumns, ComparedWithNothing, ComparisonBasis,
+    Evidence, HeadBound, Outcome, Precomputed,
 };
 pub use family::Family;
 pub use fitted::Fitted;

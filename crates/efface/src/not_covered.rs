@@ -53,6 +53,8 @@ pub enum NotCovered {
     ShardWords,
     /// A network was trained further and not anew.
     TrainedFurther,
+    /// The choice of requests that were made after looking at the published model.
+    AdaptiveRequests,
     /// Classes that no row has any more keep their names.
     EmptyClasses {
         /// How many classes.
@@ -110,6 +112,7 @@ impl NotCovered {
             Self::EncoderWords,
             Self::ShardWords,
             Self::TrainedFurther,
+            Self::AdaptiveRequests,
             Self::EmptyClasses { classes: 2 },
             Self::AwaitingSettle {
                 rows: 2,
@@ -158,6 +161,7 @@ impl NotCovered {
             Self::EncoderWords => "encoder_words",
             Self::ShardWords => "shard_words",
             Self::TrainedFurther => "trained_further",
+            Self::AdaptiveRequests => "adaptive_requests",
             Self::EmptyClasses { .. } => "empty_classes",
             Self::AwaitingSettle { .. } => "awaiting_settle",
             Self::ForgottenIds => "forgotten_ids",
@@ -254,6 +258,10 @@ impl fmt::Display for NotCovered {
             Self::TrainedFurther => f.write_str(
                 "what the network still holds of these rows: it was trained further and not anew, and nothing bounds what \
                  is left; retrain covers it",
+            ),
+            Self::AdaptiveRequests => f.write_str(
+                "requests that depend on the published model: who looked at it to choose the rows left that choice in it, \
+                 because the same seed is used again; retrain with a new seed covers it",
             ),
             Self::EmptyClasses { classes } => {
                 let plural = if *classes == 1 { "" } else { "es" };

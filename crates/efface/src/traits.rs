@@ -27,6 +27,13 @@ pub trait Fit {
         self.fit(&*rows.all()?)
     }
 
+    /// Returns how many scores a model has whose rows have so many targets, if these targets name
+    /// classes: a 1 among zeros, or one target, whose sign tells two classes apart. None if targets
+    /// are numbers.
+    fn class_scores(&self, _outputs: usize) -> Option<usize> {
+        None
+    }
+
     /// The memory that a model holds, for the evidence of those who keep many; 0 where a recipe
     /// cannot tell.
     fn bytes(&self, _model: &Self::Model) -> usize {

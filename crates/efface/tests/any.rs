@@ -4,11 +4,12 @@
 
 use efface::ShardRecipe;
 use efface::methods::{Auto, table};
+use efface::models::MethodOptions;
 use efface::models::logistic::Privacy;
 use efface::{
-    Amend, BernoulliNb, Claim, ComplementNb, Dense, Error, Evidence, Family, Fit, GaussianNb,
-    KMeans, LinearSvm, Logistic, Method, Model, MultinomialNb, PoissonRegression, Predict, Recipe,
-    Ridge, RowId, Rows, Sisa, Softmax,
+    Amend, BernoulliNb, Claim, ComparisonBasis, ComplementNb, Dense, Error, Evidence, Family, Fit,
+    GaussianNb, KMeans, LinearSvm, Logistic, Method, Model, MultinomialNb, NotCovered, Outcome,
+    PoissonRegression, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Numbers from 0 to 7 that repeat after a long while.
@@ -269,6 +270,173 @@ fn recipes_come_back_from_json() {
             serde_json::from_str::<Recipe>(&text).unwrap(),
             recipe,
             "{text}"
+        );
+    }
+}
+
+/// A model without some rows by each approximate method says how far it is from retraining, beside
+/// the model as it was. What bounds say of that is true, and a request that is not nearer is refused
+/// unless it allows for that.
+#[test]
+fn approximate_methods_are_compared_with_doing_nothing() {
+    let methods: [Method; 6] = [
+        "newton",
+        "newton:steps=2",
+        "influence",
+        "projection_residual",
+        "projection_residual:rounds=3,step=0.5",
+        "delta_grad:iterations=30",
+    ]
+    .map(|text| text.parse().unwrap());
+    let options = MethodOptions {
+        allow_worse: true,
+        ..MethodOptions::default()
+    };
+    let mut compared = 0;
+    for (recipe, classes) in samples() {
+        let rows = rows(60, classes);
+        let model = recipe.fit(&rows).unwrap();
+        for gone in [vec![RowId(7)], (0..9).map(|at| RowId(6 * at)).collect()] {
+            let retrained = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
+            for method in methods
+                .iter()
+                .filter(|method| method.is_for(recipe.family()))
+            {
+                let outcome = match model.forget_with(method, options, &rows, &gone) {
+                    // Noise whose account these methods do not keep, or settings of other families.
+                    Err(Error::Unsupported { .. }) => continue,
+                    outcome => outcome.unwrap(),
+                };
+                if outcome.evidence.promise != Claim::Approximate {
+                    assert_eq!(outcome.evidence.compared, None);
+                    continue;
+                }
+                let found = outcome.evidence.compared.unwrap();
+                let from = |model: &Model| {
+                    let numbers = |model| efface::eval::parameters(model).unwrap();
+                    let pairs = numbers(model).into_iter().zip(numbers(&retrained));
+                    pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+                };
+                let (after, before) = (from(&outcome.model), from(&model));
+                let name = format!(
+                    "{method} on {:?}: {found:?}, {after:e} and {before:e}",
+                    recipe.family()
+                );
+                if found.basis == ComparisonBasis::Bound {
+                    let is_true = if found.is_nearer {
+                        after <= found.distance + 1e-6 && before + 1e-6 >= found.unchanged
+                    } else {
+                        after + 1e-6 >= found.distance && before <= found.unchanged + 1e-6
+                    };
+                    assert!(is_true, "{name}");
+                }
+                assert_eq!(found.is_nearer, after < before + 1e-6, "{name}");
+                let plain = model.forget(method, &rows, &gone);
+                assert_eq!(plain.is_ok(), found.is_nearer, "{name}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+/// From a class of two rows, all but one row of the other class leave. A Newton step goes several
+/// times as far as the optimum is.
+#[test]
+fn a_result_that_is_worse_than_doing_nothing_is_refused_unless_allowed() {
+    let values = (0..52).map(|at| f64::from(at % 5) * 0.01).collect();
+    let targets = (0..52).map(|at| if at < 2 { 1.0 } else { -1.0 }).collect();
+    let rows = Rows::new(Dense::new(values, 1).unwrap(), targets, 1).unwrap();
+    let model = Recipe::new(Logistic::new(1.0)).fit(&rows).unwrap();
+    let gone: Vec<RowId> = (3..52).map(RowId).collect();
+    let newton: Method = "newton".parse().unwrap();
+    let error = model.forget(&newton, &rows, &gone).unwrap_err().to_string();
+    assert!(
+        error.contains("from retraining") && error.contains("allow_worse"),
+        "{error}"
+    );
+    let options = MethodOptions {
+        allow_worse: true,
+        ..MethodOptions::default()
+    };
+    let outcome = model.forget_with(&newton, options, &rows, &gone).unwrap();
+    let found = outcome.evidence.compared.unwrap();
+    assert!(
+        !found.is_nearer && found.distance > 2.0 * found.unchanged,
+        "{found:?}"
+    );
+}
+
+/// Columns of unlike size keep gradient descent far from the optimum. The difference of two runs is
+/// nearer to that of the optima all the same.
+#[test]
+fn delta_grad_is_nearer_than_doing_nothing_where_descent_has_not_arrived() {
+    for (classes, iterations) in [(2, 3), (2, 30), (2, 300), (3, 30)] {
+        let plain = rows(200, classes);
+        let mut values = Vec::new();
+        for row in plain.iter() {
+            let mut line = [0.0; 3];
+            row.features
+                .each(|column, value| line[column] = (value - 3.5) * 10f64.powi(column as i32 - 1));
+            values.extend(line);
+        }
+        let table = plain.with_features(Dense::new(values, 3).unwrap()).unwrap();
+        let recipe: Recipe = match classes {
+            2 => Logistic::new(0.1).as_given(true).into(),
+            _ => Softmax::new(0.1).as_given(true).into(),
+        };
+        let model = recipe.fit(&table).unwrap();
+        let gone = [RowId(3), RowId(50), RowId(99)];
+        let method = format!("delta_grad:iterations={iterations}")
+            .parse()
+            .unwrap();
+        let outcome = model.forget(&method, &table, &gone).unwrap();
+        let found = outcome.evidence.compared.unwrap();
+        assert!(
+            found.is_nearer && found.distance < found.unchanged,
+            "{iterations}: {found:?}"
+        );
+    }
+}
+
+/// Retraining with a new seed gives the model of a fit with that seed.
+#[test]
+fn a_new_seed_is_that_of_a_fresh_fit() {
+    let with = |new_seed| MethodOptions {
+        new_seed,
+        ..MethodOptions::default()
+    };
+    let adaptive = |outcome: &Outcome<Model>| {
+        let left = &outcome.evidence.not_covered;
+        left.contains(&NotCovered::AdaptiveRequests)
+    };
+    let gone = [RowId(7), RowId(20)];
+    for (recipe, classes) in samples() {
+        let rows = rows(60, classes);
+        let model = recipe.fit(&rows).unwrap();
+        let again = model.forget_with(&Method::Retrain, with(Some(99)), &rows, &gone);
+        let Some(reseeded) = recipe.with_seed(99) else {
+            let error = again.unwrap_err().to_string();
+            assert!(error.contains("draws nothing"), "{error}");
+            continue;
+        };
+        let again = again.unwrap();
+        let left = rows.filter(|id| !gone.contains(&id));
+        let fresh = reseeded.fit(&left).unwrap();
+        assert_eq!(again.model.to_state().unwrap(), fresh.to_state().unwrap());
+        assert!(!adaptive(&again));
+        assert!(adaptive(
+            &model.forget(&Method::default(), &rows, &gone).unwrap()
+        ));
+        assert!(adaptive(
+            &model.forget(&Method::Retrain, &rows, &gone).unwrap()
+        ));
+        let error = model.forget_with(&Method::default(), with(Some(99)), &rows, &gone);
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("a new seed is for retrain")
         );
     }
 }

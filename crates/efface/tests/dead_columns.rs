@@ -10,7 +10,7 @@
 use efface::eval::{feature_injection, inject};
 use efface::methods::{Auto, Influence, Newton, ProjectionResidual, WarmStart};
 use efface::models::logistic::LogisticModel;
-use efface::models::{Model, Recipe};
+use efface::models::{MethodOptions, Model, Recipe};
 use efface::{
     Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RidgeModel, RowId, RowStore, Rows,
     Softmax,
@@ -19,6 +19,13 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 const LAMBDA: f64 = 0.1;
+
+/// Options under which an approximate method is not judged by what it leaves in dead columns.
+const CLEARING: MethodOptions = MethodOptions {
+    clear_dead_columns: true,
+    allow_worse: true,
+    new_seed: None,
+};
 /// Columns of a row before any is injected.
 const WIDTH: usize = 8;
 
@@ -234,8 +241,12 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
         let model = Model::new(fit(&rows, true));
         for method in ["influence", "projection_residual"] {
             let asked = |clear_dead_columns| {
+                let options = MethodOptions {
+                    clear_dead_columns,
+                    ..CLEARING
+                };
                 let method = method.parse().unwrap();
-                let outcome = model.forget_with(&method, clear_dead_columns, &rows, &gone);
+                let outcome = model.forget_with(&method, options, &rows, &gone);
                 let Outcome { model, evidence } = outcome.unwrap();
                 (model.get::<LogisticModel>().unwrap().clone(), evidence)
             };
@@ -260,7 +271,7 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
         }
         assert!(
             model
-                .forget_with(&Method::default(), true, &rows, &gone)
+                .forget_with(&Method::default(), CLEARING, &rows, &gone)
                 .is_ok()
         );
     }
@@ -336,7 +347,7 @@ fn ridge_models_clear_on_request_too() {
     for method in ["influence", "projection_residual"] {
         let method = method.parse().unwrap();
         let left = model.forget(&method, &rows, &gone).unwrap();
-        let cleared = model.forget_with(&method, true, &rows, &gone).unwrap();
+        let cleared = model.forget_with(&method, CLEARING, &rows, &gone).unwrap();
         assert!(table(&left.model)[(WIDTH, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
         assert_eq!(table(&cleared.model)[(WIDTH, 0)], 0.0);
         let found = cleared.evidence.cleared.unwrap();

@@ -13,11 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use efface::methods::{Retrain, contract};
+use efface::models::RowsBeside;
 use efface::models::sisa::{Aggregation, ShardCheckpoint, Sisa, SisaForget, SisaModel};
 use efface::rows::{RowStore, RowView};
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb, MultinomialNb, NaiveBayes,
-    Predict, Ridge, RidgeModel, RowId, Rows,
+    Amend, BernoulliNb, ComplementNb, Csr, Dense, Error, Family, Features, Fit, Fitted, Forget,
+    GaussianNb, LinearSvm, Logistic, Method, Model, MultinomialNb, NaiveBayes, Predict, Recipe,
+    Ridge, RidgeModel, RowId, Rows, ShardRecipe, Softmax,
 };
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -69,7 +71,11 @@ fn probe(values: &[f64], width: usize) -> Features {
 fn numbers<F: Fit>(model: &SisaModel<F>, of: impl Fn(&F::Model) -> Vec<f64>) -> Vec<f64> {
     let answers = model.answers().map(|answer| match answer {
         ShardCheckpoint::Trained(model) => of(model),
-        ShardCheckpoint::Constant(means) => means.clone(),
+        ShardCheckpoint::SomeClasses { classes, model } => {
+            let classes = classes.iter().map(|class| *class as f64).collect();
+            [classes, of(model)].concat()
+        }
+        ShardCheckpoint::OneClass(class) => vec![-1.0 - *class as f64],
         ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => vec![-99.0],
     });
     answers.flatten().collect()
@@ -216,7 +222,7 @@ fn dealt<F>(sisa: &Sisa<F>, rows: &Rows) -> Vec<Vec<Vec<RowId>>> {
 
 #[test]
 fn a_chain_is_trained_slice_by_slice() {
-    let sisa = Sisa::new(Diary::default(), 2, 3);
+    let sisa = Sisa::new(Diary::default(), 2, 3).aggregation(Aggregation::Mean);
     let rows = some(40, 1, 1);
     sisa.fit(&rows).unwrap();
     let mut expected = Vec::new();
@@ -239,7 +245,7 @@ fn a_chain_is_trained_slice_by_slice() {
 fn only_the_touched_shard_is_trained_and_only_from_the_touched_slice() {
     let shards = 3;
     let slices = 4;
-    let sisa = Sisa::new(Diary::default(), shards, slices);
+    let sisa = Sisa::new(Diary::default(), shards, slices).aggregation(Aggregation::Mean);
     let rows = some(90, 1, 2);
     let model = sisa.fit(&rows).unwrap();
     let dealt = dealt(&sisa, &rows);
@@ -488,6 +494,10 @@ impl Fit for Picky {
                 .collect(),
         ))
     }
+
+    fn class_scores(&self, _outputs: usize) -> Option<usize> {
+        Some(self.columns)
+    }
 }
 
 impl Predict for Level {
@@ -499,7 +509,7 @@ impl Predict for Level {
 }
 
 #[test]
-fn a_shard_that_lacks_a_class_answers_with_its_mean() {
+fn a_shard_of_one_class_has_a_say_where_no_shard_knows_two() {
     let one = Sisa::new(Picky { columns: 1 }, 2, 3);
     let two = Sisa::new(Picky { columns: 2 }, 2, 3);
     let dealt = {
@@ -531,33 +541,154 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
         .fit(&rows)
         .unwrap();
     let expected = [
-        ShardCheckpoint::Constant(vec![1.75]),
+        ShardCheckpoint::OneClass(1),
         ShardCheckpoint::Trained(Level(vec![11.0])),
     ];
     assert!(model.answers().eq(&expected));
-    assert_eq!(
-        model.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)],
-        (1.75 + 11.0) / 2.0
-    );
-    // Scores of two columns for one target: −mean and +mean.
-    let model = two.aggregation(Aggregation::Mean).fit(&rows).unwrap();
-    let scores = model.predict(&probe(&[0.0], 1)).unwrap();
-    assert_eq!(
-        [scores[(0, 0)], scores[(0, 1)]],
-        [(11.0 - 1.75) / 2.0, (12.0 + 1.75) / 2.0]
-    );
-    // Without its last row shard 1 is a constant too, as retraining has it; the vote is then one to
-    // one.
-    let model = one.fit(&rows).unwrap();
-    let gone = [dealt[1][2][0]];
-    let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
-    assert_eq!(after, Retrain.forget(&model, &rows, &gone).unwrap().model);
-    assert!(after.answers().eq(&[
-        ShardCheckpoint::Constant(vec![1.75]),
-        ShardCheckpoint::Constant(vec![-1.0])
-    ]));
-    assert_eq!(after.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], 0.0);
-    assert_eq!(reload(&after, &rows).unwrap(), after);
+    assert_eq!(model.shards_by_class(), Some(vec![1, 2]));
+    assert_eq!(model.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], 11.0);
+    let averaged = two.aggregation(Aggregation::Mean).fit(&rows).unwrap();
+    let scores = averaged.predict(&probe(&[0.0], 1)).unwrap();
+    assert_eq!([scores[(0, 0)], scores[(0, 1)]], [11.0, 12.0]);
+    // Without its last row shard 1 has one class too, as retraining has it; both have a say then.
+    for (recipe, expected) in [
+        (one, vec![0.0]),
+        (averaged.settings().clone(), vec![0.5, 0.5]),
+    ] {
+        let model = recipe.fit(&rows).unwrap();
+        let gone = [dealt[1][2][0]];
+        let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
+        assert_eq!(after, Retrain.forget(&model, &rows, &gone).unwrap().model);
+        assert!(
+            after
+                .answers()
+                .eq(&[ShardCheckpoint::OneClass(1), ShardCheckpoint::OneClass(0)])
+        );
+        assert_eq!(flat(&after.predict(&probe(&[0.0], 1)).unwrap()), expected);
+        assert_eq!(reload(&after, &rows).unwrap(), after);
+    }
+}
+
+/// Rows of as many classes as there are counts, with so many rows each: counts in a column for each
+/// class, of which that of the row's own class is the largest.
+fn separable(counts: &[usize]) -> Rows {
+    let classes = counts.len();
+    let mut numbers = Numbers(7);
+    let mut values = Vec::new();
+    let mut targets = Vec::new();
+    let own = (0..classes).flat_map(|class| std::iter::repeat_n(class, counts[class]));
+    for own in own {
+        for class in 0..classes {
+            values.push(numbers.next().abs() + if class == own { 4.0 } else { 0.0 });
+        }
+        match classes {
+            2 => targets.push(if own == 1 { 1.0 } else { -1.0 }),
+            _ => targets.extend((0..classes).map(|class| (class == own) as u8 as f64)),
+        }
+    }
+    let outputs = if classes == 2 { 1 } else { classes };
+    Rows::new(Dense::new(values, classes).unwrap(), targets, outputs).unwrap()
+}
+
+/// The number of the class that each row is scored highest for, or of its targets.
+fn decided(table: impl Iterator<Item = Vec<f64>>) -> Vec<usize> {
+    let best = |line: Vec<f64>| match line[..] {
+        [score] => (score > 0.0) as usize,
+        _ => (0..line.len()).fold(0, |a, b| if line[b] > line[a] { b } else { a }),
+    };
+    table.map(best).collect()
+}
+
+/// Shards of every classifier, before and after all rows of a class are forgotten, answer nearly as
+/// well as the rows allow, never with the class that is gone, and to the bit as retraining does.
+#[test]
+fn a_class_that_shards_lack_costs_the_other_classes_nothing() {
+    let threshold = 2.0;
+    let bernoulli = BernoulliNb {
+        threshold,
+        ..BernoulliNb::default()
+    };
+    let classifiers: [(Recipe, bool); 8] = [
+        (Ridge::new(1.0).into(), true),
+        (Logistic::new(1.0).into(), false),
+        (Softmax::new(1.0).into(), true),
+        (LinearSvm::new(1.0).into(), true),
+        (MultinomialNb::default().into(), true),
+        (ComplementNb::default().into(), true),
+        (bernoulli.into(), true),
+        (GaussianNb::default().into(), true),
+    ];
+    let tables: [&[usize]; 4] = [&[40, 40, 40], &[40, 40, 40, 3], &[40, 30], &[40, 2]];
+    for (recipe, many_classes) in &classifiers {
+        for counts in tables {
+            let softmax = matches!(recipe.family(), Family::Softmax);
+            if (counts.len() > 2 && !many_classes) || (counts.len() == 2 && softmax) {
+                continue;
+            }
+            let rows = separable(counts);
+            let own = decided(rows.iter().map(|view| view.targets.to_vec()));
+            let shapes = [(4, 2), (8, 1)].into_iter();
+            let cases = shapes.flat_map(|shape| {
+                [Aggregation::Vote, Aggregation::Mean].map(|aggregation| (shape, aggregation))
+            });
+            for ((shards, slices), aggregation) in cases {
+                // The variance of a class with one row in a shard is all but 0, and rules the mean.
+                let is_gaussian = recipe.family() == Family::GaussianNb;
+                if is_gaussian && aggregation == Aggregation::Mean {
+                    continue;
+                }
+                let name = format!(
+                    "{:?} {counts:?} {shards}x{slices} {aggregation:?}",
+                    recipe.family()
+                );
+                let sisa = Sisa::new(ShardRecipe::new(recipe.clone()).unwrap(), shards, slices)
+                    .aggregation(aggregation);
+                let sisa = Recipe::new(sisa);
+                let right = |model: &Model, but: Option<usize>| {
+                    let scores = model.predict(&rows.table()).unwrap();
+                    assert!(
+                        flat(&scores).iter().all(|score| score.is_finite()),
+                        "{name}"
+                    );
+                    let line = |slot| (0..scores.ncols()).map(|c| scores[(slot, c)]).collect();
+                    let answers = decided((0..rows.len()).map(line));
+                    let left = own
+                        .iter()
+                        .zip(&answers)
+                        .filter(|(own, _)| Some(**own) != but);
+                    if let Some(gone) = but {
+                        assert!(!answers.contains(&gone), "{name}: the class that is gone");
+                    }
+                    let count = left.clone().count() as f64;
+                    left.filter(|(own, answer)| own == answer).count() as f64 / count
+                };
+                let model = sisa.fit(&rows).unwrap();
+                let accuracy = right(&model, None);
+                assert!(accuracy > 0.9, "{name}: {accuracy}");
+                for class in [0, counts.len() - 1] {
+                    let gone: Vec<RowId> = rows
+                        .ids()
+                        .zip(&own)
+                        .filter_map(|(id, own)| (*own == class).then_some(id))
+                        .collect();
+                    let after = model.forget(&Method::Sisa, &rows, &gone).unwrap().model;
+                    let accuracy = right(&after, Some(class));
+                    assert!(accuracy > 0.9, "{name} without {class}: {accuracy}");
+                    let trained = model.forget(&Method::Retrain, &rows, &gone).unwrap().model;
+                    let scores = |model: &Model| flat(&model.predict(&rows.table()).unwrap());
+                    assert_eq!(scores(&after), scores(&trained), "{name} without {class}");
+                    let back = sisa
+                        .restore(after.to_state().unwrap(), RowsBeside::None)
+                        .unwrap();
+                    assert_eq!(
+                        scores(&after),
+                        scores(&back),
+                        "{name} without {class}, stored"
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// A recipe whose models say what they are told: the target of the first row, in as many columns as
@@ -616,7 +747,9 @@ fn votes_and_means_of_known_answers() {
         &[0.0, 0.0, 8.0],
     ];
     assert_eq!(answer(&lines, Mean), [1.25, 3.5, 4.25]);
-    assert_eq!(answer(&lines, Vote), [0.25, 0.5, 0.25]);
+    // The second shard has no row of the last class, the third none of the first, and the fourth
+    // the last class alone: it has no say.
+    assert_eq!(answer(&lines, Vote), [1.0 / 3.0, 2.0 / 3.0, 0.0]);
     // The score of a class that naive Bayes never saw, many times over.
     let least: Vec<&[f64]> = vec![&[f64::MIN, 1.0]; 7];
     let mean = answer(&least, Mean);
@@ -791,7 +924,7 @@ fn a_damaged_model_is_refused() {
         |m| m["recipe"]["threads"] = 0.into(),
         |m| m["outputs"] = 0.into(),
         |m| m["shards"][0]["checkpoints"][0] = "as_before".into(),
-        |m| m["shards"][0]["checkpoints"][1] = serde_json::json!({ "constant": [1.0, 2.0] }),
+        |m| m["shards"][0]["checkpoints"][1] = serde_json::json!({ "one_class": 2 }),
         |m| {
             m["shards"][1]["slices"][0]
                 .as_array_mut()

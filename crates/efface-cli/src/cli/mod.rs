@@ -372,6 +372,16 @@ pub(crate) struct ForgetArguments {
     #[arg(long)]
     pub(crate) clear_dead_columns: bool,
 
+    /// Accept a result of an approximate method that is no nearer to retraining than the model is
+    /// now; otherwise the request is refused
+    #[arg(long)]
+    pub(crate) allow_worse: bool,
+
+    /// With --method retrain, for k-means and shards: draw a new seed, so that requests that were
+    /// chosen after looking at the published model leave no trace
+    #[arg(long)]
+    pub(crate) new_seed: bool,
+
     /// Rounds of projection_residual on the head of a network [default: 1]
     #[arg(long, value_name = "T")]
     pub(crate) rounds: Option<usize>,

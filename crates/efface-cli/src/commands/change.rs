@@ -7,7 +7,7 @@ use super::open;
 use crate::cli::{AmendArguments, LearnArguments};
 use crate::failure::{Failure, Result};
 use crate::flags::flag;
-use crate::report::{count, distance, seconds};
+use crate::report::{ChangeWords, count, distance, seconds};
 use crate::terminal::Terminal;
 
 /// The note on an answer that was given before.
@@ -102,17 +102,9 @@ pub(super) fn ending(report: &ChangeReport) -> String {
     } else {
         format!("{rows} left")
     };
-    let bound = report.evidence.relative_bound;
-    let far = match report.evidence.head_bound {
-        _ if bound.is_finite() => format!("at most {} (relative)", distance(bound)),
-        Some(head) => format!(
-            "not known, because nothing bounds the encoder; that of the head alone at most {} (relative)",
-            distance(head.relative_bound)
-        ),
-        None => "not known".to_owned(),
-    };
+    let ChangeWords { claim, bound, .. } = ChangeWords::of_report(report);
     format!(
-        "{left}; distance to retraining {far}; {}",
+        "{left}; claim {claim}; distance to retraining {bound}; {}",
         seconds(report.seconds)
     )
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use efface::NotCovered;
 use efface_engine::{
     FolderAnswer, FolderOptions, FolderOutcome, ForgetOptions, forget_in_folder, index_folder,
 };
@@ -14,7 +15,7 @@ use super::forget::request;
 use crate::cli::{ForgetArguments, IndexArguments};
 use crate::failure::{Failure, Result};
 use crate::output::{self, OutputFile};
-use crate::report::{count, left_behind, table};
+use crate::report::{ChangeWords, count, left_lists, table};
 use crate::terminal::Terminal;
 
 pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
@@ -85,20 +86,32 @@ fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -
         let receipt = place.map_or(String::new(), |place| {
             format!("{}, number {}", place.id, place.sequence)
         });
+        let changed = report.filter(|report| report.forgotten > 0);
+        let [method, claim, bound] = ChangeWords::cells(changed.map(ChangeWords::of_report));
         vec![
             answer.model.clone(),
             told(answer, args.dry_run),
             rows,
+            method,
+            claim,
+            bound,
             receipt,
         ]
     });
-    terminal.result(&table(&["model", "answer", "rows", "receipt"], lines, &[2]))?;
-    let left: std::collections::BTreeSet<String> = answers
-        .iter()
-        .filter_map(|answer| answer.report.as_ref())
-        .flat_map(|report| left_behind(&report.evidence, true))
+    let header = [
+        "model", "answer", "rows", "method", "claim", "bound", "receipt",
+    ];
+    terminal.result(&table(&header, lines, &[2]))?;
+    let reports = || answers.iter().filter_map(|answer| answer.report.as_ref());
+    let not_covered: Vec<NotCovered> = reports()
+        .flat_map(|report| report.evidence.not_covered.clone())
         .collect();
-    left.iter().for_each(|line| terminal.note(line));
+    let kept_beside: Vec<NotCovered> = reports()
+        .flat_map(|report| report.evidence.kept_beside.clone())
+        .collect();
+    for (name, what) in left_lists(&not_covered, &kept_beside, args.explain) {
+        terminal.note(&format!("{name}: {what}"));
+    }
     let elsewhere = answers
         .iter()
         .filter(|answer| matches!(answer.outcome, FolderOutcome::NoSuchColumn))

@@ -82,6 +82,19 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
         report.method,
         ending(&report)
     ));
+    // What auto chose needs no word, unless it had to train.
+    let trained = ["retrain", "retrain_head", "warm_start"].contains(&report.method.as_str());
+    for reason in report
+        .evidence
+        .reason
+        .iter()
+        .filter(|_| trained && args.method == "auto")
+    {
+        terminal.note(&format!("{}: {reason}", report.method));
+    }
+    if let Some(compared) = &report.evidence.compared {
+        terminal.note(&compared.to_string());
+    }
     if let Some(found) = &report.evidence.certificate {
         terminal.message(&format!("certified: {}", certificate(found)));
     }
@@ -130,6 +143,8 @@ pub(super) fn request(args: &ForgetArguments) -> Result<ForgetRequest> {
     Ok(ForgetRequest {
         method: method(args)?,
         clear_dead_columns: args.clear_dead_columns,
+        allow_worse: args.allow_worse,
+        new_seed: args.new_seed,
         id: args.request.clone(),
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,

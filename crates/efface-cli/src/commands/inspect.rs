@@ -5,7 +5,7 @@ use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 use super::evaluate;
 use crate::cli::InspectArguments;
 use crate::failure::Result;
-use crate::report::{bytes, certificate, count, distance, left_lists, pairs};
+use crate::report::{bytes, certificate, count, distance, left_lists, pairs, shortened};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
@@ -264,19 +264,4 @@ fn features(summary: &ModelSummary) -> String {
         format!(" ({})", named.join(", "))
     };
     format!("{}, {kind}{detail}", summary.features)
-}
-
-/// The first names of a list.
-fn shortened(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    let mut text = names
-        .iter()
-        .take(SHOWN)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > SHOWN {
-        text.push_str(&format!(" and {} more", names.len() - SHOWN));
-    }
-    text
 }

@@ -13,7 +13,7 @@ use crate::cli::LogArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 use crate::output::OutputFile;
-use crate::report::table;
+use crate::report::{ChangeWords, table};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
@@ -85,11 +85,12 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
                 "sequence": receipt.sequence, "id": receipt.id, "kind": kind, "outcome": outcome,
                 "received_at": receipt.times.received_at, "forgotten_at": receipt.times.forgotten_at,
                 "scrubbed_at": scrubbed_at, "scrubbed_by": later.map(|(.., by)| by), "removed": rows.removed, "added": rows.added,
-                "rows": receipt.training_set.after.count,
+                "rows": receipt.training_set.after.count, "method": receipt.method, "claim": receipt.claim, "bound": receipt.bound,
             });
             objects.push_str(&format!("{line}\n"));
             return Ok(());
         }
+        let [method, claim, bound] = ChangeWords::cells(ChangeWords::of_receipt(receipt));
         lines.push(vec![
             receipt.sequence.to_string(),
             receipt.times.received_at.to_string(),
@@ -98,6 +99,9 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
             rows.removed.to_string(),
             rows.added.to_string(),
             receipt.training_set.after.count.to_string(),
+            method,
+            claim,
+            bound,
             match (later, receipt.times.forgotten_at, scrubbed_at) {
                 (Some((.., by)), ..) => format!("by no. {by}"),
                 (None, Some(_), Some(_)) => "at once".into(),
@@ -112,7 +116,8 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
         return Ok(objects);
     }
     let header = [
-        "no.", "received", "kind", "outcome", "out", "in", "rows", "scrubbed", "receipt",
+        "no.", "received", "kind", "outcome", "out", "in", "rows", "method", "claim", "bound",
+        "scrubbed", "receipt",
     ];
     Ok(table(&header, lines, &[0, 4, 5, 6]) + "\n")
 }

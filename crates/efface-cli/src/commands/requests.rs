@@ -13,7 +13,7 @@ use super::forget::{ended, request};
 use crate::cli::{ForgetArguments, requested_time, subject_value};
 use crate::failure::{Failure, Result};
 use crate::list;
-use crate::report::count;
+use crate::report::{ChangeWords, count};
 use crate::terminal::Terminal;
 
 /// A line of the file.
@@ -130,8 +130,18 @@ fn tell(
         };
         let rows = count(report.forgotten, "row");
         let outcome = report.outcome.name();
+        let how = if report.forgotten > 0 {
+            let ChangeWords {
+                method,
+                claim,
+                bound,
+            } = ChangeWords::of_report(report);
+            format!(" by {method}; claim {claim}; distance to retraining {bound}")
+        } else {
+            String::new()
+        };
         terminal.message(&format!(
-            "{name}: {outcome}, {rows}{before}{}",
+            "{name}: {outcome}, {rows}{before}{how}{}",
             receipt.unwrap_or_default()
         ));
     }

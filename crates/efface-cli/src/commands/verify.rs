@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use efface_engine::Error;
+use efface_engine::{Engine, Error};
 use efface_evidence::{PackFiles, is_zip};
 use efface_receipt::{
     KeyRing, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum, WitnessedHead,
@@ -15,7 +15,7 @@ use super::receipt::{read, told as told_stamp};
 use super::witness;
 use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
-use crate::report::{count, pairs, table};
+use crate::report::{ChangeWords, count, once_each, pairs, table};
 use crate::terminal::Terminal;
 
 /// How SQLite files, and so models, begin.
@@ -94,7 +94,12 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value)),
     ))?;
-    terminal.message("verified: signature, place in the log and head of the log hold");
+    let claim = ChangeWords::of_receipt(receipt)
+        .map(|words| format!("; the claim that is signed is {}", words.claim))
+        .unwrap_or_default();
+    terminal.message(&format!(
+        "verified: signature, place in the log and head of the log hold{claim}"
+    ));
     tell_witnesses(&witnessed, terminal);
     Ok(())
 }
@@ -138,15 +143,21 @@ fn pack(
     }
     let line = |VerifiedReceipt { receipt, .. }: &VerifiedReceipt| {
         let what = format!("{}: {}", receipt.kind.name(), receipt.outcome.name());
+        let [method, claim, bound] = ChangeWords::cells(ChangeWords::of_receipt(receipt));
         vec![
             receipt.sequence.to_string(),
             receipt.id.clone(),
             what,
             receipt.rows.removed.to_string(),
+            method,
+            claim,
+            bound,
         ]
     };
     terminal.result(&table(
-        &["number", "receipt", "what", "rows out"],
+        &[
+            "number", "receipt", "what", "rows out", "method", "claim", "bound",
+        ],
         pack.receipts.iter().map(line),
         &[0, 3],
     ))?;
@@ -190,6 +201,11 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
             format!("{} out, {} in", receipt.rows.removed, receipt.rows.added),
         ),
     ];
+    lines.extend(
+        ChangeWords::of_receipt(receipt)
+            .into_iter()
+            .flat_map(ChangeWords::lines),
+    );
     if let Some(time) = receipt.times.requested_at {
         lines.push(("requested", time.to_string()));
     }
@@ -239,18 +255,16 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
         }));
     }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
-    lines.extend(
-        receipt
-            .not_covered
+    let lists = [
+        ("not covered", &receipt.not_covered),
+        ("kept beside", &receipt.kept_beside),
+    ];
+    for (name, parts) in lists {
+        let parts = parts
             .iter()
-            .map(|part| ("not covered", part.detail.clone())),
-    );
-    lines.extend(
-        receipt
-            .kept_beside
-            .iter()
-            .map(|part| ("kept beside", part.detail.clone())),
-    );
+            .map(|part| (part.code.as_str(), part.detail.clone()));
+        lines.extend(once_each(parts).into_iter().map(|(_, text)| (name, text)));
+    }
     lines
 }
 
@@ -266,11 +280,16 @@ fn model(
         None if rows => engine.verify_rows(keys, true)?,
         None => engine.verify(keys)?,
     };
+    // Receipts that cannot be read fail a check above and claim nothing.
+    let newest = newest_claim(&engine).ok().flatten();
     let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();
     if terminal.json() {
         terminal
-            .object(&json!({"verified": failed == 0, "not_known": unknown, "checks": checks}))?;
+            .object(&json!({
+                "verified": failed == 0, "not_known": unknown, "checks": checks, "method": newest.as_ref().map(|r| &r.method),
+                "claim": newest.as_ref().map(|r| &r.claim), "bound": newest.as_ref().map(|r| &r.bound),
+            }))?;
     } else {
         let line = |check: &efface_engine::FileCheck| {
             let verdict = match (check.passed, check.known) {
@@ -289,6 +308,10 @@ fn model(
             checks.iter().map(line),
             &[],
         ))?;
+        if let Some(words) = newest.as_ref().and_then(ChangeWords::of_receipt) {
+            let lines = words.lines().map(|(name, value)| (name.to_owned(), value));
+            terminal.result(&pairs(lines))?;
+        }
         if keys.is_none() {
             terminal.note("checked against the file's own keys; --key takes those that you know");
         }
@@ -307,6 +330,18 @@ fn model(
             checks.len()
         ))),
     }
+}
+
+/// The newest receipt of the model that claims something.
+fn newest_claim(engine: &Engine) -> Result<Option<Receipt>> {
+    let mut newest = None;
+    engine.receipts(&mut |signed, _| {
+        if signed.receipt.claim.is_some() {
+            newest = Some(signed.receipt.clone());
+        }
+        Ok(())
+    })?;
+    Ok(newest)
 }
 
 fn public_keys(path: &Path) -> Result<KeyRing> {

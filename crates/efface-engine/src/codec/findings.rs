@@ -51,11 +51,10 @@ impl MethodFindings {
         self
     }
 
-    /// Also says that dead columns were cleared on request.
-    pub(crate) fn with_cleared(mut self, clear_dead_columns: bool) -> Self {
-        if clear_dead_columns {
-            self.settings
-                .insert("clear_dead_columns".into(), true.into());
+    /// Also says that an option was given beside the method.
+    pub(crate) fn with_option(mut self, name: &str, is_given: bool) -> Self {
+        if is_given {
+            self.settings.insert(name.into(), true.into());
         }
         self
     }

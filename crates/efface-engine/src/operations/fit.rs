@@ -12,7 +12,7 @@ use super::model_draft::NewRows;
 use super::open_model::OpenModel;
 use super::prepared::PreparedModel;
 use super::replaced::ReplacedModel;
-use super::report::{FitReport, ModelSummary};
+use super::report::{ClassShards, FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::scoring;
 use super::streamed::{RowDraft, StreamTarget};
@@ -58,6 +58,7 @@ pub fn fit(
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let sums = prepared.sums();
     let stored = model::state_head(&prepared.model, &state);
+    let shards_by_class = ClassShards::of(&prepared.model, prepared.blueprint.classes());
     let PreparedModel {
         blueprint,
         encoder,
@@ -207,6 +208,7 @@ pub fn fit(
         cut,
         precomputed: evidence.precomputed,
         remarks,
+        shards_by_class,
         carried: replaced.carried(),
         dropped: replaced.dropped,
     })

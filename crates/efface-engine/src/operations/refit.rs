@@ -16,7 +16,7 @@ use super::change::{ArrivingRows, OpenedChange, RefittedModel};
 use super::open_model::OpenModel;
 use super::prepare::prepare_numbered;
 use super::prepared::PreparedModel;
-use super::report::FitReport;
+use super::report::{ClassShards, FitReport};
 use super::request::FitRequest;
 use super::summary::summary;
 use super::{returning, scoring};
@@ -46,6 +46,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let judging = scoring::judging_names(request, &prepared, path, progress)?;
     let sums = prepared.sums();
+    let shards_by_class = ClassShards::of(&prepared.model, prepared.blueprint.classes());
     let PreparedModel {
         blueprint,
         encoder,
@@ -123,6 +124,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
         cut,
         precomputed,
         remarks,
+        shards_by_class,
         carried,
         dropped,
     })

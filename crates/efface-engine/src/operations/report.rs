@@ -3,9 +3,11 @@
 
 use std::fmt;
 
+use efface::models::ShardedModel;
 use efface::scores::{PenaltyChoice, QualityScores};
 use efface::{
-    Certificate, Evidence, Form, HeadBound, Hint, NotCovered, Precomputed, Recipe, Setting,
+    Certificate, Classes, Evidence, Form, HeadBound, Hint, Model, NotCovered, Precomputed, Recipe,
+    Setting,
 };
 use efface_receipt::{Hash, RequestOutcome};
 use serde::{Serialize, Serializer};
@@ -161,11 +163,41 @@ pub struct FitReport {
     pub precomputed: Vec<Precomputed>,
     /// Remarks on the columns.
     pub remarks: Vec<Remark>,
+    /// In how many shards each class has rows; empty for a model that is not in shards, or has no
+    /// classes.
+    pub shards_by_class: Vec<ClassShards>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.
     pub carried: u64,
     /// Why its list of them, or a part of it, was not carried over; None where there was none, or
     /// all of it was.
     pub dropped: Option<String>,
+}
+
+/// The number of shards in which a class has rows. A shard cannot vote for a class that it lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassShards {
+    /// The name of the class.
+    pub class: String,
+    /// How many shards have rows of it.
+    pub shards: usize,
+    /// How many shards there are.
+    pub of: usize,
+}
+
+impl ClassShards {
+    /// Counts the shards of each class of a fitted model.
+    pub(crate) fn of(model: &Model, classes: Option<&Classes>) -> Vec<Self> {
+        let Some((classes, sharded)) = classes.zip(model.get::<ShardedModel>()) else {
+            return Vec::new();
+        };
+        let counts = sharded.shards_by_class().unwrap_or_default();
+        let of = sharded.settings().shards;
+        let names = classes.names().iter().cloned();
+        names
+            .zip(counts)
+            .map(|(class, shards)| Self { class, shards, of })
+            .collect()
+    }
 }
 
 /// The scores of one row.

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use efface::methods::{Newton, ProjectionResidual};
+use efface::models::MethodOptions;
 use efface::{Dense, Logistic, Method, Model, Recipe, Ridge, RowId, RowStore, Rows};
 use efface_nn::{
     EncoderSettings, Network, NetworkRecipe, TrainSettings, fit_head, forget_from_head,
@@ -128,13 +129,28 @@ fn injection(encoded: &Rows, methods: &[Method]) {
         let marked = inject(encoded, k);
         let gone: Vec<RowId> = (0..k).map(RowId).collect();
         let head = fit_head(&Recipe::new(Ridge::new(1e-4)), &marked).unwrap();
-        let right = forget_from_head(&head, &Method::RetrainHead, false, &marked, &gone)
+        let right = forget_from_head(
+            &head,
+            &Method::RetrainHead,
+            MethodOptions::default(),
+            &marked,
+            &gone,
+        )
+        .unwrap()
+        .model;
+        for method in methods {
+            let after = forget_from_head(
+                &head,
+                method,
+                MethodOptions {
+                    allow_worse: true,
+                    ..MethodOptions::default()
+                },
+                &marked,
+                &gone,
+            )
             .unwrap()
             .model;
-        for method in methods {
-            let after = forget_from_head(&head, method, false, &marked, &gone)
-                .unwrap()
-                .model;
             println!(
                 "| {k} | {} | {:.2e} | {:.2e} |",
                 method.name(),

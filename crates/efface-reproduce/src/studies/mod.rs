@@ -15,6 +15,7 @@ pub(crate) mod times;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use efface::models::MethodOptions;
 use efface::{Evidence, Method, Model, Recipe, Ridge, RowId, RowStore, Rows};
 
 use crate::data::DataFolder;
@@ -99,7 +100,12 @@ pub(crate) fn forget(
     gone: &[RowId],
 ) -> Result<TimedForget> {
     let start = Instant::now();
-    let outcome = model.forget(&Method::named(method)?, rows, gone)?;
+    let outcome = model.forget_with(
+        &Method::named(method)?,
+        MethodOptions::measured(),
+        rows,
+        gone,
+    )?;
     Ok(TimedForget {
         seconds: start.elapsed().as_secs_f64(),
         model: outcome.model,

@@ -124,6 +124,7 @@ pub(super) async fn create(
         target,
         rows: RowChoice::Subjects(people),
         method: efface::Method::default(),
+        allow_worse: false,
         allow_missing: true,
         requested_at: None,
         asked_by: caller.id().to_owned(),

@@ -47,6 +47,10 @@ pub(super) struct ErasureBody {
     /// missing.
     #[serde(default)]
     allow_missing: bool,
+    /// Whether an approximate method may leave the model no nearer to retraining than it was.
+    /// Otherwise such a request is refused.
+    #[serde(default)]
+    allow_worse: bool,
     /// Whether everything is computed and nothing is changed.
     #[serde(default)]
     dry_run: bool,
@@ -528,6 +532,7 @@ fn order(
         rows,
         method,
         allow_missing: body.allow_missing,
+        allow_worse: body.allow_worse,
         requested_at: body.requested_at,
         asked_by: caller.id().to_owned(),
         needs_approval: false,

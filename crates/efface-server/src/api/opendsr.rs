@@ -389,6 +389,7 @@ fn order(
         target: ErasureTarget::AllModels,
         rows: RowChoice::Subjects(people),
         method: efface::Method::default(),
+        allow_worse: false,
         allow_missing: true,
         requested_at: Some(submitted),
         asked_by: caller.id().to_owned(),

@@ -50,6 +50,9 @@ pub(crate) struct ErasureOrder {
     pub(crate) rows: RowChoice,
     pub(crate) method: Method,
     pub(crate) allow_missing: bool,
+    /// Whether an approximate method may leave the model no nearer to retraining than it was.
+    #[serde(default)]
+    pub(crate) allow_worse: bool,
     pub(crate) requested_at: Option<Time>,
     pub(crate) asked_by: String,
     pub(crate) needs_approval: bool,
@@ -84,7 +87,13 @@ impl ErasureOrder {
                 people.iter().map(|person| person.trim()).collect(),
             ),
         };
-        let asked = serde_json::to_vec(&(&self.target, names, &self.method, self.allow_missing));
+        // Requests of before the option was there keep their identity.
+        let plain = (&self.target, names, &self.method, self.allow_missing);
+        let asked = if self.allow_worse {
+            serde_json::to_vec(&(plain, "allow_worse"))
+        } else {
+            serde_json::to_vec(&plain)
+        };
         // These types have a form in JSON; without one no two requests would be the same but those
         // without.
         Sha256::digest(asked.unwrap_or_default()).into()
@@ -151,6 +160,7 @@ impl ErasureOrder {
     fn request(&self, at: usize, who: RowSelection) -> ForgetRequest {
         let mut request = ForgetRequest::new(who);
         request.method = self.method;
+        request.allow_worse = self.allow_worse;
         request.id = Some(part_name(&self.id, at));
         // A request about all models finds nothing in most of them, which is an answer and no
         // error.

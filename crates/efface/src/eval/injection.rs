@@ -24,7 +24,7 @@ use super::task::check_family;
 use crate::error::{Error, Result};
 use crate::evidence::Evidence;
 use crate::methods::Method;
-use crate::models::{Model, Recipe, ScoreKind};
+use crate::models::{MethodOptions, Model, Recipe, ScoreKind};
 use crate::rows::{Csr, Dense, Features, RowId, RowStore, Rows};
 use crate::traits::Fit;
 
@@ -83,7 +83,7 @@ pub fn feature_injection(
     let retrained = weight_on(&retrained, columns.clone())?;
     let mut found = Vec::with_capacity(methods.len());
     for method in methods {
-        let outcome = model.forget(method, &injected, gone)?;
+        let outcome = model.forget_with(method, MethodOptions::measured(), &injected, gone)?;
         let after = weight_on(&outcome.model, columns.clone())?;
         let evidence = outcome.evidence;
         let method = method.name().to_owned();

@@ -32,7 +32,7 @@ use super::task::{Task, judge};
 use super::view::{FixedFeatures, OracleSubject};
 use crate::error::{Error, Result};
 use crate::methods::Method;
-use crate::models::{Model, Recipe};
+use crate::models::{MethodOptions, Model, Recipe};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// What attackers found.
@@ -164,7 +164,12 @@ impl OracleSubject<'_> {
             } else {
                 (&model, &with)
             };
-            let after = start.forget(method, &shadows.store(&draw, view), &gone)?;
+            let after = start.forget_with(
+                method,
+                MethodOptions::measured(),
+                &shadows.store(&draw, view),
+                &gone,
+            )?;
             seen.push(look(&after.model, view)?);
         }
         Ok(seen)

@@ -18,13 +18,7 @@ pub fn parameters(model: &Model) -> Result<Vec<f64>> {
             reason,
         });
     }
-    let named = model.parameters()?;
-    let mut all: Vec<f64> = Vec::new();
-    for (_, table) in &named.tables {
-        (0..table.ncols()).for_each(|column| all.extend_from_slice(table.col_as_slice(column)));
-    }
-    all.extend(named.vectors.into_iter().flat_map(|(_, values)| values));
-    Ok(all)
+    Ok(model.parameters()?.numbers())
 }
 
 /// The parameters of a model, to be compared with those of another.

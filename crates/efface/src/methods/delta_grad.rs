@@ -7,9 +7,12 @@
 //! Rapid Retraining of Machine Learning Models" (2020), algorithm 1, and its online form: the
 //! replay becomes the run that the next request starts from.
 //!
-//! Approximate: it is near gradient descent of as many steps without the rows, which is near the
-//! optimum as far as gradient descent gets. The bound is measured at the end, and speaks of the
-//! optimum.
+//! The parameters move by the end of the replay minus the end of the run. Badly conditioned rows
+//! keep either run far from its optimum, by nearly the same way, which the difference cancels; the
+//! end of the replay itself would be farther from retraining than the model was.
+//!
+//! Approximate: the difference is near that of two optima as far as gradient descent gets. The
+//! bound is measured at the end, and speaks of the optimum.
 //!
 //! Costs: the run, T passes over the rows when the method is first asked of a model (`rows_read`
 //! counts them), and 2T parameter vectors of memory, which later evidence lists under
@@ -18,7 +21,7 @@
 //! of T passes, where `warm_start` takes a handful: the method is here to be compared with.
 //!
 //! When it fails: badly conditioned rows, on which gradient descent has not arrived after its
-//! steps; the bound says how far it is off.
+//! steps: the part of the change that it has not seen is missing. The bound says how far it is off.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,8 +18,9 @@ pub(crate) mod words;
 
 pub use classes::Classes;
 pub use family::{
-    ClassReweighting, FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, MethodOnAny, Model,
-    ModelScorer, NamedParameters, Recipe, RecipeDescription, RecipeTask, RowsBeside, ScoreKind,
+    ClassReweighting, FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, MethodOnAny,
+    MethodOptions, Model, ModelScorer, NamedParameters, Recipe, RecipeDescription, RecipeTask,
+    RowsBeside, ScoreKind,
 };
 pub use form::Form;
 pub use kmeans::{KMeans, KMeansModel};

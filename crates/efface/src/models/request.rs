@@ -148,6 +148,7 @@ pub(crate) fn evidence(
         head_bound: None,
         certificate: None,
         cleared: None,
+        compared: None,
         precomputed: vec![Precomputed {
             what: what.into(),
             bytes,

@@ -231,6 +231,15 @@ impl Rows {
         Ok(rows)
     }
 
+    /// Keeps these columns of the targets and drops the others.
+    pub(crate) fn keep_targets(&mut self, columns: &[usize]) {
+        let lines = self.targets.chunks(self.outputs);
+        self.targets = lines
+            .flat_map(|line| columns.iter().map(|&column| line[column]))
+            .collect();
+        self.outputs = columns.len();
+    }
+
     /// Copies the named rows out of a store, in the order asked and in the store's own precision.
     pub fn read(store: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut features: Option<Features> = None;

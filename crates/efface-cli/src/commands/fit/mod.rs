@@ -11,8 +11,8 @@ use efface::features::WordSource;
 use efface::{Family, Form};
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{
-    EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, RowSource,
-    ScoringPlan,
+    ClassShards, EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary,
+    RowSource, ScoringPlan,
 };
 use efface_io::Compression;
 
@@ -22,7 +22,7 @@ use crate::cli::{FitArguments, ModelName, OverwriteArguments, PenaltyValue, Scor
 use crate::failure::{Failure, Result};
 use crate::flags::flag;
 use crate::list;
-use crate::report::{bytes, count, number, seconds};
+use crate::report::{bytes, count, number, seconds, shortened};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
@@ -75,6 +75,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     terminal.message(&sentence(&report, &output));
     tell_cost(&report, terminal);
     tell_scores(&report.summary, terminal);
+    tell_shards(&report.shards_by_class, terminal);
     if report.carried > 0 {
         let rows = count(report.carried as usize, "row");
         terminal.note(&format!(
@@ -263,6 +264,27 @@ fn tell_cost(report: &FitReport, terminal: &Terminal) {
         terminal.note(&format!(
             "no curvature is kept for {features}: a forget goes through all {rows}, several times, and takes a good part of \
              the time of this fit"
+        ));
+    }
+}
+
+/// Prints in how many shards each class has rows, as a warning if not all shards have all classes.
+fn tell_shards(classes: &[ClassShards], terminal: &Terminal) {
+    let lacking: Vec<String> = classes
+        .iter()
+        .filter(|class| class.shards < class.of)
+        .map(|ClassShards { class, shards, of }| format!("`{class}` in {shards} of {of}"))
+        .collect();
+    if let (Some(first), true) = (classes.first(), lacking.is_empty()) {
+        terminal.note(&format!(
+            "all {} have rows of every class",
+            count(first.of, "shard")
+        ));
+    } else if !lacking.is_empty() {
+        terminal.warn(&format!(
+            "not every shard has rows of every class: {}; a shard cannot vote for a class that it lacks, and fewer shards lack \
+             fewer",
+            shortened(&lacking)
         ));
     }
 }

@@ -16,7 +16,7 @@ mod whole;
 pub(crate) use record::record_audit;
 pub use report::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 
-use efface::models::RecipeTask;
+use efface::models::{MethodOptions, RecipeTask};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -93,7 +93,7 @@ pub(crate) fn audit(
     let ways: Vec<Method> = subject.ways.iter().map(|(method, _)| *method).collect();
     progress.start("retraining and forgetting", None);
     let mut states = subject.states(request)?;
-        let comparison = subject.comparison();
+    let comparison = subject.comparison();
     if let Some(whole) = &subject.whole {
         states.extend(whole.states(&subject.gone, request.seed, progress)?);
         subject.left_out.push(whole.left_out());
@@ -369,7 +369,12 @@ impl AuditSubject {
                 continue;
             }
             let started = Instant::now();
-            let outcome = self.model.forget(method, &self.rows, &self.gone)?;
+            let outcome = self.model.forget_with(
+                method,
+                MethodOptions::measured(),
+                &self.rows,
+                &self.gone,
+            )?;
             models.push(AuditedModel {
                 name: method.name().to_owned(),
                 evidence: Some(outcome.evidence),

@@ -74,6 +74,7 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
         head_bound: manifest.model.head_bound,
         certificate: None,
         cleared: None,
+        compared: None,
         precomputed: Vec::new(),
         not_covered: Vec::new(),
         kept_beside: Vec::new(),

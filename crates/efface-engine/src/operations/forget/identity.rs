@@ -34,6 +34,10 @@ struct RequestIdentity<'a> {
     rows: IdentifiedRows<'a>,
     method: &'a Method,
     clear_dead_columns: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    allow_worse: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    new_seed: bool,
     allow_missing: bool,
 }
 
@@ -66,6 +70,8 @@ pub(super) fn identity(request: &ForgetRequest) -> Result<[u8; 32]> {
         rows,
         method: &request.method,
         clear_dead_columns: request.clear_dead_columns,
+        allow_worse: request.allow_worse,
+        new_seed: request.new_seed,
         allow_missing: request.allow_missing,
     };
     Ok(sha256(&canonical::to_bytes(&identity)?).0)
@@ -142,6 +148,13 @@ mod tests {
             hex(&one),
             hex(&ForgetRequest {
                 allow_missing: true,
+                ..one.clone()
+            })
+        );
+        assert_ne!(
+            hex(&one),
+            hex(&ForgetRequest {
+                allow_worse: true,
                 ..one.clone()
             })
         );

@@ -2,13 +2,16 @@
 
 use std::time::Instant;
 
-use efface::{Hint, Method, Model, Outcome, RowId, Setting};
+use efface::models::MethodOptions;
+use efface::{Hint, Method, Model, NotCovered, Outcome, RowId, Setting};
 use efface_nn::forget_from_head;
 
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
 use crate::operations::network::{self, NetworkRenewal, retrain, train_further};
 use crate::operations::request::{ForgetOptions, ForgetRequest};
+use crate::progress::Progress;
+use crate::randomness::random_bytes;
 
 /// The model without some rows, as a request asks for it, and the network where all of it was
 /// trained.
@@ -20,6 +23,9 @@ pub(crate) fn without(
 ) -> Result<(Outcome<Model>, Option<NetworkRenewal>)> {
     network::check(request)?;
     let progress = options.progress;
+    if request.new_seed {
+        return Ok((with_new_seed(change, request, gone, progress)?, None));
+    }
     let rows = change.rows();
     if change.follows_rows(&request.method)
         && let Some(mut outcome) = change.refitted(&request.method, gone, None, progress)?
@@ -55,7 +61,7 @@ pub(crate) fn without(
         let model = change.current_model()?;
         let rows = change.feature_rows();
         return Ok((
-            model.forget_with(method, request.clear_dead_columns, &rows, gone)?,
+            model.forget_with(method, request.options(), &rows, gone)?,
             None,
         ));
     };
@@ -71,7 +77,7 @@ pub(crate) fn without(
                 forget_from_head(
                     &*change.current_model()?,
                     &Method::default(),
-                    false,
+                    MethodOptions::default(),
                     &rows,
                     gone,
                 )?;
@@ -101,11 +107,11 @@ pub(crate) fn without(
             progress.start("training shards", None);
         }
         let model = change.current_model()?;
-        let clear = request.clear_dead_columns;
+        let options = request.options();
         // Shards are trained anew as a whole, and so is the head of a network alone.
         let outcome = match network.shards {
-            Some(_) => model.forget_with(method, clear, &rows, gone),
-            None => forget_from_head(&model, method, clear, &rows, gone),
+            Some(_) => model.forget_with(method, options, &rows, gone),
+            None => forget_from_head(&model, method, options, &rows, gone),
         };
         progress.finish();
         outcome?
@@ -126,4 +132,48 @@ pub(crate) fn check_class_weights(change: &OpenedChange<'_>, method: &Method) ->
         ));
     }
     Ok(())
+}
+
+/// The model retrained with a seed that is drawn at random and kept in the recipe.
+fn with_new_seed(
+    change: &mut OpenedChange<'_>,
+    request: &ForgetRequest,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<Outcome<Model>> {
+    let seed = u64::from_le_bytes(*random_bytes::<8>()?);
+    let method = &request.method;
+    let model = change.current_model()?;
+    let reseeded = change.manifest.model.recipe.with_seed(seed);
+    let mut outcome = None;
+    if *method == Method::Retrain
+        && change.follows_rows(method)
+        && let Some(recipe) = &reseeded
+    {
+        change.manifest.model.recipe = recipe.clone();
+        outcome = change.refitted(method, gone, None, progress)?;
+    }
+    let mut outcome = match outcome {
+        Some(outcome) => outcome,
+        None => {
+            let options = MethodOptions {
+                new_seed: Some(seed),
+                ..request.options()
+            };
+            match &change.manifest.network {
+                Some(_) => model.forget_with(method, options, &change.rows(), gone)?,
+                None => model.forget_with(method, options, &change.feature_rows(), gone)?,
+            }
+        }
+    };
+    if let Some(recipe) = reseeded {
+        change.manifest.model.recipe = recipe;
+    }
+    let network = change.manifest.network.as_mut();
+    if let Some(shards) = network.and_then(|network| network.shards.as_mut()) {
+        shards.seed = seed;
+    }
+    let left = &mut outcome.evidence.not_covered;
+    left.retain(|what| *what != NotCovered::AdaptiveRequests);
+    Ok(outcome)
 }

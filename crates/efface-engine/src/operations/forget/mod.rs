@@ -60,7 +60,10 @@ pub(crate) fn forget(
 
 /// Whether two requests ask for the same method with the same settings.
 fn asks_alike(a: &ForgetRequest, b: &ForgetRequest) -> bool {
-    a.method == b.method && a.clear_dead_columns == b.clear_dead_columns
+    a.method == b.method
+        && a.clear_dead_columns == b.clear_dead_columns
+        && a.allow_worse == b.allow_worse
+        && a.new_seed == b.new_seed
 }
 
 /// Answers requests as one change. All must ask for the same method.
@@ -195,7 +198,8 @@ impl RequestGroup<'_> {
         let findings = planned
             .findings(&first.method)
             .with_tuning(tuning)
-            .with_cleared(first.clear_dead_columns);
+            .with_option("clear_dead_columns", first.clear_dead_columns)
+            .with_option("allow_worse", first.allow_worse);
         let mut leaves = planned.departed().into_iter();
         let mut drafts = Vec::with_capacity(self.plans.len());
         let mut kept = Vec::with_capacity(self.plans.len());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use efface::Method;
+use efface::models::MethodOptions;
 use efface_receipt::{Hash, Time};
 
 use crate::error::{Error, Result};
@@ -33,6 +34,12 @@ pub struct ForgetRequest {
     /// Whether the weights of columns that no retained row has are set to 0 after an approximate
     /// method too.
     pub clear_dead_columns: bool,
+    /// Whether the result of an approximate method is accepted that is no nearer to retraining than
+    /// the model was. Otherwise such a request is refused.
+    pub allow_worse: bool,
+    /// Whether k-means or shards are retrained with a new seed, drawn at random, so that the result
+    /// owes nothing to requests that were chosen after looking at the published model.
+    pub new_seed: bool,
     /// The caller's name for the request. A request of this name has one effect, however often it
     /// comes, and its outcome is in the log whatever it is.
     pub id: Option<String>,
@@ -54,10 +61,21 @@ impl ForgetRequest {
             who,
             method: Method::default(),
             clear_dead_columns: false,
+            allow_worse: false,
+            new_seed: false,
             id: None,
             allow_missing: false,
             requested_at: None,
             expected_rows: None,
+        }
+    }
+
+    /// What is asked beside the method.
+    pub(crate) fn options(&self) -> MethodOptions {
+        MethodOptions {
+            clear_dead_columns: self.clear_dead_columns,
+            allow_worse: self.allow_worse,
+            new_seed: None,
         }
     }
 

@@ -15,7 +15,7 @@ mod scorer;
 mod shards;
 
 pub use batches::BatchedFit;
-pub use forget::MethodOnAny;
+pub use forget::{MethodOnAny, MethodOptions};
 pub use model::{ClassReweighting, FamilyModel, LeftOutRow, Model, ModelChanges};
 pub use parameters::{NamedParameters, no_parameters};
 pub use recipe::{

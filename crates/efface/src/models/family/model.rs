@@ -71,6 +71,11 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         None
     }
 
+    /// Returns the model with another seed, as a start for retraining; None if it draws nothing.
+    fn reseeded(&self, _seed: u64) -> Option<Model> {
+        None
+    }
+
     /// Whether rows that left can be named while they wait to be folded out of its sums: the
     /// parameters as one list, and whether they are the minimum. None where that would save
     /// nothing.

@@ -23,6 +23,16 @@ impl NamedParameters {
         }
     }
 
+    /// Returns all numbers as one list: the tables column after column, then the lists.
+    pub(crate) fn numbers(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = Vec::new();
+        for (_, table) in &self.tables {
+            (0..table.ncols()).for_each(|column| all.extend_from_slice(table.col_as_slice(column)));
+        }
+        all.extend(self.vectors.iter().flat_map(|(_, values)| values));
+        all
+    }
+
     /// The table of this name.
     pub fn table(&self, name: &str) -> Option<&Mat<f64>> {
         self.tables

@@ -68,6 +68,11 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         None
     }
 
+    /// Returns the recipe with another seed; None if it draws nothing.
+    fn with_seed(&self, _seed: u64) -> Option<Recipe> {
+        None
+    }
+
     /// The recipe for this many threads.
     fn on_threads(&self, _threads: usize) -> Recipe {
         self.cloned()
@@ -161,6 +166,12 @@ impl RecipeDescription {
             is_certified: false,
         }
     }
+
+    /// See [`Fit::class_scores`].
+    pub(crate) fn class_scores(&self, outputs: usize) -> Option<usize> {
+        let least = if self.has_score_per_class { 2 } else { 1 };
+        self.task.classifies().then_some(outputs.max(least))
+    }
 }
 
 /// What a recipe learns.
@@ -225,6 +236,9 @@ pub trait RecipeFits {
 
     /// Learns from all rows, starting from a model of some of them.
     fn resume_model(&self, start: &Model, rows: &Rows) -> Result<Model>;
+
+    /// See [`Fit::class_scores`].
+    fn model_class_scores(&self, outputs: usize) -> Option<usize>;
 }
 
 impl<R> RecipeFits for R
@@ -256,6 +270,10 @@ where
             Some(start) => self.resume(start, rows).map(Model::new),
             None => self.fit_model(rows),
         }
+    }
+
+    fn model_class_scores(&self, outputs: usize) -> Option<usize> {
+        self.class_scores(outputs)
     }
 }
 
@@ -353,6 +371,11 @@ impl Recipe {
         self.0.with_secret(0).unwrap_or_else(|| self.clone())
     }
 
+    /// Returns the recipe with another seed; None if it draws nothing.
+    pub fn with_seed(&self, seed: u64) -> Option<Self> {
+        self.0.with_seed(seed)
+    }
+
     /// The recipe for this many threads.
     pub fn on_threads(&self, threads: usize) -> Self {
         self.0.on_threads(threads)
@@ -405,6 +428,10 @@ impl Fit for Recipe {
 
     fn fit_store(&self, rows: &dyn RowStore) -> Result<Model> {
         self.0.fit_store_model(rows)
+    }
+
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        self.0.model_class_scores(outputs)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{DcKMeans, Method, QKMeans, Retrain, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside,
-    ScoreKind, ShardTrainer, no_shards,
+    FamilyModel, FamilyRecipe, Model, NamedParameters, Recipe, RecipeDescription, RecipeTask,
+    RowsBeside, ScoreKind, ShardTrainer, no_shards,
 };
 use crate::models::words::number_in_words;
 use crate::rows::{RowId, RowStore};
@@ -51,6 +51,12 @@ impl FamilyModel for KMeansModel {
             Scheme::Divided { .. } => Method::DcKMeans,
         };
         Self::evidence(self, method.name())
+    }
+
+    fn reseeded(&self, seed: u64) -> Option<Model> {
+        let mut model = self.clone();
+        model.recipe.seed = seed;
+        Some(Model::new(model))
     }
 
     fn reason_of_auto(&self) -> Option<&'static str> {
@@ -130,6 +136,10 @@ impl FamilyRecipe for KMeans {
         model
             .get::<KMeansModel>()
             .is_some_and(|model| model.settings() == self)
+    }
+
+    fn with_seed(&self, seed: u64) -> Option<Recipe> {
+        Some(Self { seed, ..*self }.into())
     }
 
     fn bytes_by_passes(&self, features: usize, _outputs: usize) -> Option<u64> {

@@ -60,6 +60,7 @@ use serde::{Deserialize, Serialize};
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Outcome};
+use crate::not_covered::NotCovered;
 use crate::rows::{ChangedRows, Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 use points::{ClusterPoints, PointSource, nearest, squared_distance};
@@ -235,6 +236,7 @@ impl KMeansModel {
         let (what, bytes, iterations) = self.kept();
         Evidence {
             iterations,
+            not_covered: vec![NotCovered::AdaptiveRequests],
             ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes)
         }
     }

@@ -60,6 +60,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::basis::Basis;
+use super::family::FamilyRecipe;
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
@@ -133,6 +134,10 @@ impl Fit for Logistic {
         self.settings().fit(rows, Some(start))
     }
 
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        FamilyRecipe::describe(self).class_scores(outputs)
+    }
+
     fn bytes(&self, model: &LogisticModel) -> usize {
         model.bytes()
     }
@@ -151,6 +156,10 @@ impl Fit for Softmax {
 
     fn resume(&self, start: &LogisticModel, rows: &Rows) -> Result<LogisticModel> {
         self.settings().fit(rows, Some(start))
+    }
+
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        FamilyRecipe::describe(self).class_scores(outputs)
     }
 
     fn bytes(&self, model: &LogisticModel) -> usize {

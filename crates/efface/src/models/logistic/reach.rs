@@ -214,9 +214,9 @@ impl RequestWork<'_> {
         self.read += passes * rows;
     }
 
-    /// Replays a run of gradient descent over the rows that are left, goes where it ends, and
-    /// measures the gradient there. Returns how many steps of the replay read all rows that are
-    /// left.
+    /// Replays a run of gradient descent over the rows that are left, moves the parameters by the
+    /// difference of both ends, and measures the gradient there. Returns how many steps of the
+    /// replay read all rows that are left.
     pub(crate) fn follow(&mut self, path: &DescentPath, settings: FollowSettings) -> Result<usize> {
         let gone = self.removed_rows()?;
         let (next, exact) = self.over_rows(|model, sample| {
@@ -225,9 +225,11 @@ impl RequestWork<'_> {
         })?;
         self.count_passes(exact.saturating_sub(1), self.next.rows);
         self.steps += next.len();
-        let end = shaped(&next.end, self.next.theta.nrows());
+        // Neither run may have reached its optimum. The part of the way that is missing is nearly
+        // the same for both, and cancels.
+        let moved = shaped(&(&next.end - &path.end), self.next.theta.nrows());
         self.next.path = Some(Arc::new(next));
-        self.move_to(end)?;
+        self.move_to(&self.next.theta + &moved)?;
         Ok(exact)
     }
 

@@ -46,6 +46,7 @@ use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::family::ClassReweighting;
+use super::family::FamilyRecipe;
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
@@ -219,6 +220,10 @@ impl<R: BayesFamily> Fit for R {
 
     fn fit(&self, rows: &Rows) -> Result<NaiveBayes<R>> {
         NaiveBayes::train(*self, rows)
+    }
+
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        FamilyRecipe::describe(self).class_scores(outputs)
     }
 
     fn bytes(&self, model: &NaiveBayes<R>) -> usize {

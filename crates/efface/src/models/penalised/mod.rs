@@ -24,6 +24,7 @@ pub use settings::{LinearSvm, Penalised, PoissonRegression};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
+use super::family::FamilyRecipe;
 use super::request;
 use super::ridge::relative_to;
 use crate::error::{Error, Result};
@@ -194,6 +195,10 @@ impl<L: PenalisedLoss> Fit for Penalised<L> {
 
     fn resume(&self, start: &PenalisedModel<L>, rows: &Rows) -> Result<PenalisedModel<L>> {
         PenalisedModel::train(*self, rows, Some(start), None)
+    }
+
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        FamilyRecipe::describe(self).class_scores(outputs)
     }
 
     fn bytes(&self, model: &PenalisedModel<L>) -> usize {

@@ -262,6 +262,7 @@ impl RidgeModel {
             head_bound: None,
             certificate: None,
             cleared: None,
+            compared: None,
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
             kept_beside: Vec::new(),

@@ -79,6 +79,10 @@ impl Fit for ShardRecipe {
         self.trainer.train(Some(start.as_ref()), rows)
     }
 
+    fn class_scores(&self, outputs: usize) -> Option<usize> {
+        self.recipe.class_scores(outputs)
+    }
+
     fn bytes(&self, model: &Self::Model) -> usize {
         model.bytes()
     }
@@ -145,8 +149,20 @@ impl FamilyModel for ShardedModel {
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         let trained = self
             .answers()
-            .filter(|answer| matches!(answer, ShardCheckpoint::Trained(_)));
-        vec![("shards_trained", vec![trained.count() as f64])]
+            .filter(|answer| !matches!(answer, ShardCheckpoint::Abstains));
+        let by_class = self.shards_by_class().map(|counts| {
+            let counts = counts.into_iter().map(|count| count as f64).collect();
+            ("shards_by_class", counts)
+        });
+        std::iter::once(("shards_trained", vec![trained.count() as f64]))
+            .chain(by_class)
+            .collect()
+    }
+
+    fn reseeded(&self, seed: u64) -> Option<Model> {
+        let mut model = self.clone();
+        model.recipe.seed = seed;
+        Some(Model::new(model))
     }
 
     fn reason_of_auto(&self) -> Option<&'static str> {
@@ -216,6 +232,10 @@ impl FamilyRecipe for ShardedRecipe {
         Err(no_shards(
             "shards of shards are only smaller shards; ask for more of them",
         ))
+    }
+
+    fn with_seed(&self, seed: u64) -> Option<Recipe> {
+        Some(self.clone().seed(seed).into())
     }
 
     fn on_threads(&self, threads: usize) -> Recipe {

@@ -28,10 +28,10 @@ where
     let done: Vec<Result<TrainingWork>> = if threads <= 1 {
         shards
             .iter_mut()
-            .map(|shard| shard.train(&sisa.recipe, source))
+            .map(|shard| shard.train(sisa, source))
             .collect()
     } else {
-        side_by_side(threads, shards, |shard| shard.train(&sisa.recipe, source))
+        side_by_side(threads, shards, |shard| shard.train(sisa, source))
     };
     done.into_iter()
         .try_fold(TrainingWork::default(), |sum, work| {

@@ -12,7 +12,9 @@
 //! | [`SisaForget`] | exact | the trainings of slices r … R−1 of one shard; on average (R+1)/2 trainings of n/S rows at most |
 //! | [`Retrain`](crate::methods::Retrain) | exact | all S·R trainings |
 //!
-//! Guarantee: exact, whatever the recipe does, as long as it is deterministic. No row moves when
+//! Guarantee: exact for requests that do not depend on the published model, whatever the recipe
+//! does, as long as it is deterministic. (Whoever chooses rows after looking at the model chooses
+//! shards with them, and training with the same seed keeps that choice: Gupta et al. 2021.) No row moves when
 //! another leaves, so the checkpoints before the touched slice are those of a fit that never saw
 //! the row, and those after it are trained as that fit would train them: the model is, bit for bit,
 //! that of the same `Sisa` recipe on the retained rows. The reported bound is therefore 0. It says
@@ -25,15 +27,19 @@
 //! start ([`Fit::resume`]). One that ignores it, as ridge and naive Bayes do, trains a shard of R
 //! slices R times over and gains nothing by it: give it one slice.
 //!
-//! When it fails, or says less: a shard or a first slice may lack a class. A recipe that then
-//! reports [`Error::EmptyClass`] is replaced, up to the slice where the class appears, by the
-//! constant mean of the targets. A shard without rows that weigh something abstains: it counts in
-//! neither vote nor mean. Any other error of the recipe is the error of the whole (ridge without a
-//! penalty needs more rows a slice than it has columns, for one). The fit refuses more shards than
-//! rows as a mistake; forgetting below that number is no mistake and leaves empty shards. The mean
-//! of log-likelihoods, as naive Bayes scores, is ruled by its lowest term: a class that one shard
-//! never saw is never the answer, so vote there. Scores must mean the same in every shard: the
-//! clusters of k-means do not.
+//! When it fails, or says less: a shard or a first slice may lack a class. It is then trained on
+//! the classes that it has, as a model with fewer outputs, and cannot vote for the others; the mean
+//! score of a class is that of the shards which have it. A shard of one class cannot tell classes
+//! apart: it has a say only where no shard can, and then votes for its class. A class that no shard
+//! has is never the answer. [`shards_by_class`](SisaModel::shards_by_class) counts how many shards
+//! have each class: one that few shards have seldom wins a vote. No row is moved to mend that,
+//! because where a row lies would then depend on others.
+//! A shard without rows that weigh something abstains: it counts in neither vote nor mean. Any
+//! error of the recipe is the error of the whole (ridge without a penalty needs more rows a slice
+//! than it has columns, for one). The fit refuses more shards than rows as a mistake; forgetting
+//! below that number is no mistake and leaves empty shards. The mean of log-likelihoods, as naive
+//! Bayes scores, is ruled by its lowest term, so vote there. Scores must mean the same in every
+//! shard: the clusters of k-means do not.
 //!
 //! Bourtoule, Chandrasekaran, Choquette-Choo, Jia, Travers, Zhang, Lie and Papernot 2021, "Machine
 //! unlearning". There rows are dealt to shards in turn; a hash leaves the shards a little unequal,
@@ -57,6 +63,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Precomputed};
+use crate::not_covered::NotCovered;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Fit, Predict};
 use shard::{ShardChain, ShardRows, TrainingWork};
@@ -129,12 +136,19 @@ impl<F: Fit> SisaModel<F> {
         self.shards.iter().map(|shard| shard.answer())
     }
 
+    /// Returns how many shards have rows of each class; None if the targets are numbers.
+    pub fn shards_by_class(&self) -> Option<Vec<usize>> {
+        self.recipe.class_scores(self.outputs)?;
+        let shards_with = |class| self.answers().filter(|a| a.has_class(class)).count();
+        let classes = 0..shard::class_count(self.outputs);
+        Some(classes.map(shards_with).collect())
+    }
+
     /// What is kept beside the rows, and its memory.
     pub fn precomputed(&self) -> Vec<Precomputed> {
-        let size = |checkpoint: &ShardCheckpoint<F::Model>| match checkpoint {
-            ShardCheckpoint::Trained(model) => self.recipe.recipe.bytes(model),
-            ShardCheckpoint::Constant(means) => size_of_val(means.as_slice()),
-            ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => 0,
+        let size = |checkpoint: &ShardCheckpoint<F::Model>| match checkpoint.model() {
+            Some(model) => self.recipe.recipe.bytes(model),
+            None => 0,
         };
         let checkpoints = self
             .shards
@@ -198,6 +212,7 @@ impl<F: Fit> SisaModel<F> {
         let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
         Evidence {
             precomputed: self.precomputed(),
+            not_covered: vec![NotCovered::AdaptiveRequests],
             ..start
         }
     }
@@ -261,12 +276,7 @@ where
     /// The vote or the mean, one column per column of the shards' own scores.
     fn predict(&self, features: &crate::rows::Features) -> Result<faer::Mat<f64>> {
         request::check_width(features.width(), self.width)?;
-        aggregate::predict(
-            self.recipe.aggregation,
-            self.answers(),
-            self.outputs,
-            features,
-        )
+        aggregate::predict(&self.recipe, self.answers(), self.outputs, features)
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::random::{DrawPurpose, random_word};
 use crate::rows::RowId;
+use crate::traits::Fit;
 
 /// The most checkpoints of a model: more would take memory without making a forget faster.
 const MOST_SLICES: usize = 1 << 16;
@@ -13,12 +14,12 @@ const MOST_SLICES: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregation {
-    /// Every shard has one vote; for classifiers only. One output: the mean of +1 (score above 0)
-    /// and −1. Several: for each, the share of shards that score it highest; a tie goes to the
-    /// earlier.
+    /// Every shard that can tell classes apart has one vote, for one of the classes that it has; for
+    /// classifiers only. One output: the mean of +1 (score above 0) and −1. Several: for each, the
+    /// share of these shards that score it highest; a tie goes to the earlier.
     #[default]
     Vote,
-    /// The mean of the scores.
+    /// The mean of the scores; that of a class is over the shards that have it.
     Mean,
 }
 
@@ -80,6 +81,16 @@ impl<F> Sisa<F> {
             among(self.shards, DrawPurpose::Shard),
             among(self.slices, DrawPurpose::Slice),
         )
+    }
+
+    /// Returns the number of scores if the targets name classes, as they do in a vote whatever the
+    /// recipe.
+    pub(super) fn class_scores(&self, outputs: usize) -> Option<usize>
+    where
+        F: Fit,
+    {
+        let votes = (self.aggregation == Aggregation::Vote).then_some(outputs);
+        self.recipe.class_scores(outputs).or(votes)
     }
 
     pub(super) fn check(&self) -> Result<()> {

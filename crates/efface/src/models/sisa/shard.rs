@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use super::Sisa;
+use crate::error::Result;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Fit;
 
@@ -13,9 +14,18 @@ use crate::traits::Fit;
 pub enum ShardCheckpoint<M> {
     /// A model of all slices up to here.
     Trained(M),
-    /// A class had no row yet and the recipe cannot do without: the weighted mean of the targets
-    /// answers to everything.
-    Constant(Vec<f64>),
+    /// A model of the classes that the rows up to here have, where they lack a class: it has one
+    /// target and one score for each of them, and the vote and the mean take no score of the others
+    /// from it.
+    SomeClasses {
+        /// The numbers of these classes, ascending; two or more.
+        classes: Vec<usize>,
+        /// The model.
+        model: M,
+    },
+    /// All rows up to here that weigh anything are of the class of this number. The shard cannot
+    /// tell classes apart, and has a say only where no shard can.
+    OneClass(usize),
     /// No row up to here weighs anything: the shard has no say.
     Abstains,
     /// The slice is empty: as after the slice before.
@@ -23,6 +33,25 @@ pub enum ShardCheckpoint<M> {
 }
 
 impl<M> ShardCheckpoint<M> {
+    /// Returns the model, if there is one.
+    pub fn model(&self) -> Option<&M> {
+        match self {
+            Self::Trained(model) | Self::SomeClasses { model, .. } => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the rows behind it have the class of this number. A checkpoint without a
+    /// list of classes has all of them.
+    pub fn has_class(&self, class: usize) -> bool {
+        match self {
+            Self::Trained(_) => true,
+            Self::SomeClasses { classes, .. } => classes.contains(&class),
+            Self::OneClass(only) => *only == class,
+            Self::Abstains | Self::AsBefore => false,
+        }
+    }
+
     /// This checkpoint with its model in another form.
     pub(super) fn convert<N>(
         &self,
@@ -30,7 +59,11 @@ impl<M> ShardCheckpoint<M> {
     ) -> Result<ShardCheckpoint<N>> {
         Ok(match self {
             Self::Trained(model) => ShardCheckpoint::Trained(with(model)?),
-            Self::Constant(means) => ShardCheckpoint::Constant(means.clone()),
+            Self::SomeClasses { classes, model } => ShardCheckpoint::SomeClasses {
+                classes: classes.clone(),
+                model: with(model)?,
+            },
+            Self::OneClass(class) => ShardCheckpoint::OneClass(*class),
             Self::Abstains => ShardCheckpoint::Abstains,
             Self::AsBefore => ShardCheckpoint::AsBefore,
         })
@@ -115,7 +148,7 @@ impl<M> ShardChain<M> {
     /// Trains every slice that has no checkpoint yet.
     pub(super) fn train<F: Fit<Model = M>>(
         &mut self,
-        recipe: &F,
+        sisa: &Sisa<F>,
         source: ShardRows<'_>,
     ) -> Result<TrainingWork> {
         let mut work = TrainingWork::default();
@@ -139,11 +172,7 @@ impl<M> ShardChain<M> {
                     }
                     none => none.insert(fresh),
                 };
-                let start = match self.after(slice) {
-                    ShardCheckpoint::Trained(model) => Some(model),
-                    _ => None,
-                };
-                let checkpoint = learn(recipe, start, rows)?;
+                let checkpoint = learn(sisa, self.after(slice), rows)?;
                 work.trained += !matches!(checkpoint, ShardCheckpoint::Abstains) as usize;
                 checkpoint
             };
@@ -159,8 +188,14 @@ impl<M> ShardChain<M> {
             && self.slices.iter().all(|ids| ids.is_sorted_by(|a, b| a < b))
             && told.all(|(slice, (ids, checkpoint))| match checkpoint {
                 ShardCheckpoint::Trained(_) => !ids.is_empty(),
-                ShardCheckpoint::Constant(means) => {
-                    !ids.is_empty() && means.len() == outputs && means.iter().all(|m| m.is_finite())
+                ShardCheckpoint::SomeClasses { classes, .. } => {
+                    !ids.is_empty()
+                        && (2..outputs).contains(&classes.len())
+                        && classes.is_sorted_by(|a, b| a < b)
+                        && classes.iter().all(|class| *class < outputs)
+                }
+                ShardCheckpoint::OneClass(class) => {
+                    !ids.is_empty() && *class < class_count(outputs)
                 }
                 ShardCheckpoint::Abstains => slice == 0 || !ids.is_empty(),
                 ShardCheckpoint::AsBefore => slice > 0 && ids.is_empty(),
@@ -168,41 +203,66 @@ impl<M> ShardChain<M> {
     }
 }
 
+/// Trains a shard on the classes that its rows have, from the checkpoint before where that has a
+/// model of the same classes.
 fn learn<F: Fit>(
-    recipe: &F,
-    start: Option<&F::Model>,
+    sisa: &Sisa<F>,
+    before: &ShardCheckpoint<F::Model>,
     rows: &Rows,
 ) -> Result<ShardCheckpoint<F::Model>> {
     if rows.iter().all(|view| view.weight == 0.0) {
         return Ok(ShardCheckpoint::Abstains);
     }
-    let trained = match start {
-        Some(model) => recipe.resume(model, rows),
-        None => recipe.fit(rows),
+    let train = |start: Option<&F::Model>, rows: &Rows| match start {
+        Some(model) => sisa.recipe.resume(model, rows),
+        None => sisa.recipe.fit(rows),
     };
-    match trained {
-        Ok(model) => Ok(ShardCheckpoint::Trained(model)),
-        Err(Error::EmptyClass { .. }) => Ok(ShardCheckpoint::Constant(mean_targets(rows))),
-        Err(error) => Err(error),
+    let count = class_count(rows.outputs());
+    let classes: Vec<usize> = match sisa.class_scores(rows.outputs()) {
+        Some(_) => (0..count).filter(|&class| has_class(rows, class)).collect(),
+        None => Vec::new(),
+    };
+    match classes[..] {
+        [class] => Ok(ShardCheckpoint::OneClass(class)),
+        [_, _, ..] if classes.len() < count => {
+            let start = match before {
+                ShardCheckpoint::SomeClasses {
+                    classes: known,
+                    model,
+                } if *known == classes => Some(model),
+                _ => None,
+            };
+            // A row of weight 0 may be of a class that is left out.
+            let mut weighty = rows.filter(|id| rows.get(id).is_some_and(|view| view.weight > 0.0));
+            weighty.keep_targets(&classes);
+            let model = train(start, &weighty)?;
+            Ok(ShardCheckpoint::SomeClasses { classes, model })
+        }
+        // The targets are numbers, or every class has rows. Targets that name no class at all are
+        // the recipe's to refuse.
+        _ => {
+            let start = match before {
+                ShardCheckpoint::Trained(model) => Some(model),
+                _ => None,
+            };
+            Ok(ShardCheckpoint::Trained(train(start, rows)?))
+        }
     }
 }
 
-/// The weighted mean of each target. Weights are taken relative to the largest, and terms to the
-/// total, lest a sum overflow.
-fn mean_targets(rows: &Rows) -> Vec<f64> {
-    let largest = rows
-        .iter()
-        .map(|view| view.weight)
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let total: f64 = rows.iter().map(|view| view.weight / largest).sum();
-    let mut means = vec![0.0; rows.outputs()];
-    for view in rows.iter() {
-        for (mean, target) in means.iter_mut().zip(view.targets) {
-            *mean += view.weight / largest / total * target;
-        }
-    }
-    means
-        .iter()
-        .map(|mean| mean.clamp(f64::MIN, f64::MAX))
-        .collect()
+/// Returns the number of classes that so many targets tell apart: one target tells two apart by its
+/// sign.
+pub(super) fn class_count(outputs: usize) -> usize {
+    outputs.max(2)
+}
+
+/// Returns true if a row of this class weighs something.
+fn has_class(rows: &Rows, class: usize) -> bool {
+    rows.iter().any(|view| {
+        let is_of_class = match view.targets {
+            [sign] => (*sign > 0.0) == (class == 1),
+            many => many[class] > 0.0,
+        };
+        view.weight > 0.0 && is_of_class
+    })
 }

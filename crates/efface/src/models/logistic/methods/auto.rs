@@ -3,8 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::methods::Auto;
-use crate::methods::{Certified, DescentToDelete};
+use crate::methods::{Auto, Certified, DescentToDelete, Method, Newton};
 use crate::models::LogisticModel;
 use crate::models::logistic::Certifier;
 use crate::models::logistic::change::RequestWork;
@@ -96,6 +95,7 @@ impl Auto {
             tolerance
         };
         let mut work = RequestWork::new(model, rows, gone, new)?;
+        let mut trained = false;
         let reason = if model.settings().logistic.privacy.is_some() {
             // Noise is accounted for at the optimum of the rows; where rows join, only training
             // leads there.
@@ -110,7 +110,6 @@ impl Auto {
                 work.measure_within(goal)?;
             }
             let mut last = f64::INFINITY;
-            let mut trained = false;
             while work.relative_bound() > goal {
                 if work.is_stale() {
                     work.refresh()?;
@@ -155,7 +154,12 @@ impl Auto {
                 }
             }
         };
-        let mut outcome = work.finish(method, Claim::Approximate);
+        let chosen = match (method, trained) {
+            (NAME, true) => Method::WarmStart.name(),
+            (NAME, false) => Method::Newton(Newton::default()).name(),
+            _ => method,
+        };
+        let mut outcome = work.finish(chosen, Claim::Approximate);
         outcome.evidence.reason = Some(reason);
         // A model trained with noise answers to its budget and not to a distance.
         outcome.evidence.tolerance = model
