@@ -514,7 +514,8 @@ fn counts_of_columns_are_held_against_the_rows() {
         told.unwrap().found
     };
     assert!(!found().contains("what is kept of column"), "{}", found());
-    let changes: [(&str, fn(&mut serde_json::Value)); 3] = [
+    type Damage = fn(&mut serde_json::Value);
+    let changes: [(&str, Damage); 3] = [
         ("q", |sums| sums["least"]["value"] = (-777.5).into()),
         ("q", |sums| sums["most"]["rows"] = 9.into()),
         ("r", |sums| sums["present"] = 61.into()),
@@ -597,7 +598,8 @@ fn no_family_is_exact_where_a_fit_is_refused() {
         aggregation: None,
         threads: 1,
     };
-    let families: [(&str, Option<&str>, fn(&mut FitRequest)); 7] = [
+    type FamilyChoice = (&'static str, Option<&'static str>, fn(&mut FitRequest));
+    let families: [FamilyChoice; 7] = [
         ("ridge", Some("y"), |_| {}),
         ("logistic", Some("class"), |asked| {
             asked.positive = vec!["a".into()];

@@ -211,6 +211,7 @@ fn many_ids_are_one_request_that_tells_where_it_is_and_has_one_effect() {
     let options = ForgetOptions {
         dry_run: false,
         progress: &stages,
+        ..ForgetOptions::default()
     };
     let report = engine.forget(&request, &options).unwrap();
     assert_eq!((report.forgotten, report.rows), (2000, 2000));

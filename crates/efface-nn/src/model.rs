@@ -15,7 +15,8 @@ use std::sync::Arc;
 use efface::methods::TakesMethods;
 use efface::models::family::{ShardModel, ShardTrainer};
 use efface::models::{
-    FamilyModel, FamilyRecipe, NamedParameters, RecipeDescription, RowsBeside, ScoreKind,
+    FamilyModel, FamilyRecipe, MethodOptions, NamedParameters, RecipeDescription, RowsBeside,
+    ScoreKind,
 };
 use efface::{
     Amend, ChangedRows, Claim, Error as CoreError, Evidence, Family, Features, Fit, Forget, Method,
@@ -216,7 +217,14 @@ impl Forget<NetworkModel> for MethodOnNetwork<'_> {
             return Ok(model.renewed(trained, evidence, &retained(rows, gone)?));
         }
         let network = &model.network;
-        let head = forget_from_head(&network.head, self.0, false, model.encoded.as_ref(), gone)?;
+        // The caller judges the comparison of the whole network with doing nothing.
+        let head = forget_from_head(
+            &network.head,
+            self.0,
+            MethodOptions::measured(),
+            model.encoded.as_ref(),
+            gone,
+        )?;
         if gone.is_empty() {
             let mut evidence = head.evidence;
             network.backbone().describe(&mut evidence);

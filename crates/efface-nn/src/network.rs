@@ -95,11 +95,8 @@ impl Network {
         encoded: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<Self>> {
-        // Whoever forgets from the whole network judges what the evidence compares.
-        let options = MethodOptions {
-            allow_worse: true,
-            ..MethodOptions::default()
-        };
+        // The caller judges the comparison of the whole network with doing nothing.
+        let options = MethodOptions::measured();
         let outcome = forget_from_head(&self.head, method, options, encoded, gone)?;
         let mut backbone = self.backbone.clone();
         if !gone.is_empty() {

@@ -218,7 +218,7 @@ impl Model {
             gone.iter()
                 .map(|id| {
                     let started = std::time::Instant::now();
-                    inner.forget(&Method::default(), false, &[*id])?;
+                    inner.forget(&Method::default(), MethodOptions::default(), &[*id])?;
                     Ok(started.elapsed().as_secs_f64())
                 })
                 .collect()
