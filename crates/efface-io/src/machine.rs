@@ -70,7 +70,9 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
 fn group_limit(root: &Path, groups: &str) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            return Vec::new();
+        };
         let (folder, file) = if controllers.is_empty() {
             (root.to_owned(), "memory.max")
         } else if controllers.split(',').any(|name| name == "memory") {

@@ -121,7 +121,10 @@ impl Backbone {
     /// The network of this encoder and a head, which must fit it.
     pub fn with_head(self, head: Model) -> Result<Network> {
         let (found, _) = head_parameters(&head)?;
-        if found.nrows() != self.width() || found.ncols() != outputs(self.classes()) {
+        // Rows that name each of two classes in a column of its own, as those of a shard do, give
+        // the head two outputs.
+        let has_outputs = [outputs(self.classes()), self.classes()].contains(&found.ncols());
+        if found.nrows() != self.width() || !has_outputs {
             return Err(Error::Damaged("its head does not fit its encoder".into()));
         }
         Ok(Network {

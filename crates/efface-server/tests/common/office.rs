@@ -48,15 +48,18 @@ impl Office {
 
     /// The callbacks that wait in the outbox or have come, as their event and request.
     pub(crate) fn told(&mut self) -> BTreeSet<(String, String)> {
+        // The outbox is read first: a delivery that is no longer in it has come.
         let mut bodies: Vec<String> = Vec::new();
-        while let Some(came) = self.receiver.try_next() {
-            bodies.push(came.body);
-        }
         let outbox = std::fs::read_dir(self.folder.path().join("outbox"));
         for entry in outbox.into_iter().flatten() {
-            let delivery = std::fs::read(entry.unwrap().path()).unwrap();
-            let delivery: Value = serde_json::from_slice(&delivery).unwrap();
-            bodies.push(delivery["body"].as_str().unwrap().to_owned());
+            // A delivery that has come is overwritten with zeros and removed.
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            if let Ok(delivery) = serde_json::from_slice::<Value>(&bytes) {
+                bodies.push(delivery["body"].as_str().unwrap().to_owned());
+            }
+        }
+        while let Some(came) = self.receiver.try_next() {
+            bodies.push(came.body);
         }
         let event = |body: String| {
             let event: Value = serde_json::from_str(&body).unwrap();
