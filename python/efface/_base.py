@@ -166,8 +166,8 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         subject : str or int, optional
             All rows of one person instead of ``row_ids``.
         tolerance : float, optional
-            The relative distance bound that ``auto`` must reach: where it cannot, an error says so and nothing changes.
-            Without it the model's own is aimed at, and missing that is a :class:`~efface.ToleranceWarning`.
+            The relative distance bound that ``auto`` aims at, instead of the model's own. Where it cannot be reached, the rows
+            are forgotten, the claim is ``approximate``, and a :class:`~efface.ToleranceWarning` tells the bound.
         steps, measure : optional
             The steps of ``newton`` on a logistic model, and whether it reads the rows that stay to measure its result.
         clear_dead_columns : bool, default=False

@@ -460,7 +460,6 @@ fn methods_of_other_models_are_refused() {
             2,
             ["tolerance = -1 is out of range", "above 0 and below 1"],
         ),
-        ("--tolerance 1e-300", 5, ["after retraining", "allow more"]),
     ] {
         folder.fails(
             &format!("forget houses.efface --ids h1 {options}"),

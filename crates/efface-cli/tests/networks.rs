@@ -308,6 +308,27 @@ fn a_tolerance_trains_the_network_anew_unless_that_takes_too_long() {
     );
     assert!(report["evidence"]["head_bound"].is_null());
     folder.done("verify docs.efface --rows");
+    // A tolerance that the whole network trained anew misses, and one that a new head misses.
+    for (options, method) in [("", "retrain"), ("--epochs 0 ", "exact")] {
+        let fit = format!(
+            "fit docs.csv --model bilstm {COLUMNS} {TINY} --force --discard-log --drop-suppressed"
+        );
+        folder.done(&match options {
+            "" => fit,
+            _ => fit.replace("--epochs 4 ", options),
+        });
+        let report = folder.missed("forget docs.efface --ids d2 --tolerance 1e-300 --json");
+        assert_eq!(
+            (&report["claim"], &report["tolerance"], &report["rows"]),
+            (&"approximate".into(), &1e-300.into(), &59.into()),
+            "{report}"
+        );
+        assert!(
+            report["method"] == method || report["method"] == "retrain_head",
+            "{report}"
+        );
+        folder.done("verify docs.efface --rows");
+    }
 }
 
 #[test]

@@ -269,6 +269,23 @@ async fn a_dry_run_changes_nothing_and_says_what_would_happen() {
 }
 
 #[tokio::test]
+async fn an_erasure_that_misses_its_tolerance_is_done_and_approximate() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = open_server(folder.path()).await.router();
+    let body = json!({"rows": ["h1"], "method": "auto:tolerance=1e-300"});
+    let path = "/v1/models/houses/erasures";
+    let done = post(&router, path, &body, Some("case-3"), None).await;
+    let answer = done.json();
+    assert_eq!(done.status, StatusCode::OK, "{answer}");
+    let model = &answer["models"][0];
+    assert_eq!(
+        (&answer["status"], &model["outcome"], &model["claim"]),
+        (&"done".into(), &"erased".into(), &"approximate".into())
+    );
+    assert!(model["bound"].as_f64().unwrap() > 0.0, "{answer}");
+}
+
+#[tokio::test]
 async fn erasures_that_wait_together_have_an_effect_and_a_receipt_each() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();

@@ -5,8 +5,8 @@
 
 use efface::methods::Auto;
 use efface::{
-    Amend, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Model, Recipe, Ridge,
-    RidgeModel, RowId, Rows, Softmax,
+    Amend, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Logistic, Method, Model, Recipe,
+    Ridge, RidgeModel, RowId, Rows, Softmax,
 };
 
 /// No number is as near as this: a tolerance that every bound misses.
@@ -24,15 +24,17 @@ fn holds_to_the_rule(evidence: &Evidence) {
 
 /// 50 rows of two columns, the last of them `size` large.
 fn with_huge_row(size: f64) -> Rows {
+    huge_row_and_targets(size, |at| (at * 0.53).sin())
+}
+
+fn huge_row_and_targets(size: f64, target: impl Fn(f64) -> f64) -> Rows {
     let mut features = Vec::new();
     let mut targets = Vec::new();
-    for at in 0..50 {
-        let scale = if at == 49 { size } else { 1.0 };
-        features.extend([
-            (f64::from(at) * 0.37).sin() * scale,
-            (f64::from(at) * 0.71).cos() * scale,
-        ]);
-        targets.push((f64::from(at) * 0.53).sin());
+    for row in 0..50 {
+        let at = f64::from(row);
+        let scale = if row == 49 { size } else { 1.0 };
+        features.extend([(at * 0.37).sin() * scale, (at * 0.71).cos() * scale]);
+        targets.push(target(at));
     }
     Rows::new(Dense::new(features, 2).unwrap(), targets, 1).unwrap()
 }
@@ -117,7 +119,7 @@ fn many_classes_are_trained_on_to_a_bound_or_not_called_exact() {
 }
 
 #[test]
-fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refused() {
+fn a_tolerance_that_nothing_reaches_is_told_whoever_named_it() {
     let rows = with_huge_row(1.0);
     let some = rows.filter(|id| id.0 < 3);
     let rest = rows.filter(|id| id.0 >= 3);
@@ -166,10 +168,19 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
             tolerance: Some(NEVER),
         }
         .into();
-        assert!(matches!(
-            model.forget(&asked, &rows, &[RowId(4)]),
-            Err(Error::Unsupported { .. })
-        ));
+        let usual = Recipe::new(Ridge::new(1.0).form(form)).fit(&rows).unwrap();
+        let left = usual.forget(&asked, &rows, &[RowId(4)]).unwrap();
+        assert_eq!(
+            (
+                left.evidence.claim(),
+                left.evidence.tolerance,
+                left.model.rows()
+            ),
+            (Claim::Approximate, Some(NEVER), 49)
+        );
+        assert!(left.evidence.tolerance_missed() && left.evidence.relative_bound < 1e-9);
+        let nothing = usual.forget(&asked, &rows, &[]).unwrap();
+        assert_eq!(parameters(&nothing.model), parameters(&usual));
         // A request for nothing says where the model stands, and changes nothing.
         let nothing = model.forget(&Method::default(), &rows, &[]).unwrap();
         assert_eq!(
@@ -222,5 +233,27 @@ fn a_method_that_aims_at_no_distance_misses_none() {
             !evidence.tolerance_missed() && evidence.relative_bound > 1e-9,
             "{method}"
         );
+    }
+}
+
+/// The rounding of a huge row stands in the way of every step from the model that held it.
+#[test]
+fn a_tolerance_that_only_a_fresh_fit_reaches_is_reached_by_one() {
+    for size in [1e3, 1e4, 1e5] {
+        let rows = huge_row_and_targets(size, |at| at % 2.0 * 2.0 - 1.0);
+        let own = Logistic::new(0.1).tolerance(1e-9);
+        let asked = Auto {
+            tolerance: Some(1e-9),
+        };
+        for (settings, auto) in [(own, Auto::default()), (Logistic::new(0.1), asked)] {
+            let model = Recipe::new(settings).fit(&rows).unwrap();
+            let left = model.forget(&auto.into(), &rows, &[RowId(49)]).unwrap();
+            holds_to_the_rule(&left.evidence);
+            assert_eq!(
+                (left.evidence.method.as_str(), left.evidence.claim()),
+                ("retrain", Claim::Exact),
+                "{size:e}"
+            );
+        }
     }
 }

@@ -151,9 +151,8 @@ given.
 
 A result is called exact when its relative bound is at most the tolerance: --tolerance, or else
 the model's own. Where a method that promises as much falls short, the model retrains. If that
-falls short too, a tolerance that was asked for is an error and nothing changes; with the model's
-own, the change is made, called approximate, and the command ends with code 8. learn and amend do
-the same.
+falls short too, the change is made and called approximate, a warning says what it is bounded by,
+and the command ends with code 8. learn and amend do the same.
 
 A file of --requests holds a JSON object a line: {{\"subject\": \"user_id=u7\"}} or {{\"ids\":
 [\"r1\", \"r2\"]}}, and perhaps \"request\", \"requested_at\" and \"allow_missing\". What can be

@@ -350,7 +350,7 @@ pub(crate) struct ForgetArguments {
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_possible_values = true, value_parser = parse::methods())]
     pub(crate) method: String,
 
-    /// Relative distance to retraining that auto must reach; it retrains where nothing less will do
+    /// Relative distance to retraining that auto aims at; it retrains where nothing less will do
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub(crate) tolerance: Option<f64>,
 

@@ -25,7 +25,7 @@ pub(crate) use features::{counts_features, follows_rows};
 pub(crate) use opened::{ArrivingRows, OpenedChange};
 pub(crate) use planned::RowChange;
 pub(crate) use refit::RefittedModel;
-pub(crate) use report::{change_report, check_asked, idle_evidence, receipt_place};
+pub(crate) use report::{change_report, idle_evidence, receipt_place};
 pub(crate) use scrub::{settle_draft, waited_long_enough};
 pub(crate) use signed::SignedChange;
 

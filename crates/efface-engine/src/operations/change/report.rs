@@ -1,6 +1,6 @@
 //! What the caller of a change is told.
 
-use efface::{Claim, Evidence, Method};
+use efface::{Claim, Evidence};
 use efface_receipt::{RequestOutcome, SignedReceipt};
 
 use crate::codec::manifest::Manifest;
@@ -78,48 +78,5 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
         precomputed: Vec::new(),
         not_covered: Vec::new(),
         kept_beside: Vec::new(),
-    }
-}
-
-/// A tolerance that was asked for also holds once the change is folded into the curvature, which
-/// rounds too.
-pub(crate) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
-    let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else {
-        return Ok(());
-    };
-    let bound = evidence.relative_bound;
-    Err(efface::Error::Unsupported {
-        method: "auto",
-        reason: format!(
-            "the tolerance is {asked:.1e}, and the bound is {bound:.1e} once the change is folded into the curvature: \
-             rounding alone reaches as far; allow more"
-        ),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use efface::{Dense, Fit, Recipe, Ridge, Rows};
-
-    use super::*;
-
-    #[test]
-    fn folding_in_may_cost_a_tolerance_that_nobody_asked_for() {
-        let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
-        let model = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
-        let plain = Method::default();
-        let mut evidence = model.forget(&plain, &rows, &[]).unwrap().evidence;
-        let asked = efface::methods::Auto {
-            tolerance: Some(1e-9),
-        }
-        .into();
-        check_asked(&evidence, &asked).unwrap();
-        evidence.relative_bound = 1e-8;
-        check_asked(&evidence, &plain).unwrap();
-        let refused = check_asked(&evidence, &asked).unwrap_err().to_string();
-        assert!(
-            refused.contains("the tolerance is 1.0e-9, and the bound is 1.0e-8"),
-            "{refused}"
-        );
     }
 }

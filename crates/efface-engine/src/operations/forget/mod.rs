@@ -15,7 +15,7 @@ use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome};
 
 use self::plan::ForgetPlan;
 use self::sort::SortedRequests;
-use super::change::{OpenedChange, RowChange, check_asked, idle_evidence};
+use super::change::{OpenedChange, RowChange, idle_evidence};
 use super::network::{self, NetworkRenewal};
 use super::open_model::OpenModel;
 use super::parameters;
@@ -190,7 +190,6 @@ impl RequestGroup<'_> {
             renewal,
             deferrable,
         })?;
-        check_asked(&planned.evidence, &first.method)?;
         let manifest = &mut planned.opened.manifest;
         manifest.policy.count(erased, manifest.ledger.newest);
         let release = manifest.policy.release();

@@ -1,7 +1,7 @@
 //! From a method to a model that has forgotten.
 
 use super::Model;
-use super::rule::Judged;
+use super::rule::repaired;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, ComparedWithNothing, ComparisonBasis, Outcome};
 use crate::family::Family;
@@ -15,8 +15,7 @@ use crate::traits::Forget;
 impl Model {
     /// The model without the rows `gone`. A method that makes no sense for this family is refused
     /// with the reason and with what to use instead. A result that misses its tolerance is
-    /// retrained; where that misses it too, it is refused if the request named the tolerance, and
-    /// else kept as `approximate`.
+    /// retrained; where that misses it too, the nearer of both is kept as `approximate`.
     pub fn forget(
         &self,
         method: &Method,
@@ -68,14 +67,12 @@ impl Model {
         if matches!(method, Method::Auto(_)) && evidence.reason.is_none() {
             evidence.reason = self.inner().reason_of_auto().map(Into::into);
         }
-        let asked = method.tolerance().is_some();
         evidence.tolerance = method.tolerance().or(evidence.tolerance);
-        if gone.is_empty() && !asked {
+        if gone.is_empty() {
             // A request for nothing changes nothing: the model says where it stands.
             return Ok(outcome);
         }
-        let mut outcome =
-            Judged { outcome, asked }.repaired(|| self.forget(&Method::Retrain, rows, gone))?;
+        let mut outcome = repaired(outcome, || self.forget(&Method::Retrain, rows, gone))?;
         self.compare(method, &mut outcome, rows, gone)?;
         match outcome.evidence.compared {
             Some(compared) if !compared.is_nearer && !allow_worse => Err(Error::Unsupported {

@@ -1,85 +1,65 @@
 //! The rule of claims at work, for every family and method: a result that misses its tolerance is
-//! repaired by retraining; one that cannot be repaired is refused where the request named the
-//! tolerance, and kept where it did not. What is kept claims no more than its bound allows, because
+//! repaired by retraining; one that cannot be repaired is kept, whoever named the tolerance. What is
+//! kept claims no more than its bound allows, because
 //! [`Evidence::claim`](crate::Evidence::claim) is computed.
 
 use super::Model;
 use crate::error::{Error, Result};
-use crate::evidence::{Claim, Outcome};
+use crate::evidence::Outcome;
 use crate::methods::Method;
 use crate::rows::{ChangedRows, RowId, RowStore, Rows};
 
-/// A result that has to be within a tolerance.
-pub(super) struct Judged {
-    pub(super) outcome: Outcome<Model>,
-    /// Whether the request named the tolerance: then it is reached, or nothing changes.
-    pub(super) asked: bool,
-}
-
-impl Judged {
-    /// The result, or what `retrain` makes of it where it is too far from retraining.
-    pub(super) fn repaired(
-        self,
-        retrain: impl FnOnce() -> Result<Outcome<Model>>,
-    ) -> Result<Outcome<Model>> {
-        let Self { mut outcome, asked } = self;
-        let Some(tolerance) = outcome
-            .evidence
-            .tolerance
-            .filter(|_| outcome.evidence.tolerance_missed())
-        else {
-            return Ok(outcome);
-        };
-        // A method that promises no exactness trains by itself as far as it can; retraining is as
-        // far as any can go.
-        let last_resort =
-            outcome.evidence.method == "retrain" || outcome.evidence.promise != Claim::Exact;
-        if last_resort && !asked {
-            return Ok(outcome);
-        }
-        let first = outcome.evidence.method.clone();
-        let reached = outcome.evidence.relative_bound;
-        let mut trained = match retrain() {
-            Ok(trained) => trained,
-            Err(error) if asked || error == Error::Stopped => return Err(error),
-            // The first result stands, with the claim that its bound allows.
-            Err(error) => {
-                outcome.evidence.reason = Some(format!(
-                    "the bound of {reached:.1e} after {first} is above the tolerance of {tolerance:.1e}, and retraining \
-                     failed: {error}"
-                ));
-                return Ok(outcome);
-            }
-        };
-        trained.evidence.tolerance = Some(tolerance);
-        let bound = trained.evidence.relative_bound;
-        if !trained.evidence.tolerance_missed() {
-            trained.evidence.reason = Some(format!(
-                "{first} is within {reached:.1e} of retraining, which is above the tolerance of {tolerance:.1e}"
-            ));
-            return Ok(trained);
-        }
-        if asked {
-            return Err(Error::Unsupported {
-                method: "auto",
-                reason: format!(
-                    "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
-                     retraining: rounding alone reaches as far; allow more"
-                ),
-            });
-        }
-        // Either is kept for its bound. A bound that is not a number is the worse one.
-        let mut nearer = if bound < reached || reached.is_nan() {
-            trained
-        } else {
-            outcome
-        };
-        nearer.evidence.reason = Some(format!(
-            "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
-             retraining: rounding alone reaches as far"
-        ));
-        Ok(nearer)
+/// Returns the result, or what `retrain` makes of it where it missed its tolerance, whichever is
+/// nearer to retraining.
+pub(super) fn repaired(
+    mut outcome: Outcome<Model>,
+    retrain: impl FnOnce() -> Result<Outcome<Model>>,
+) -> Result<Outcome<Model>> {
+    let Some(tolerance) = outcome
+        .evidence
+        .tolerance
+        .filter(|_| outcome.evidence.tolerance_missed())
+    else {
+        return Ok(outcome);
+    };
+    // Retraining is as far as any method goes. Where nothing bounds the encoder of a network, no
+    // method of its head is followed by a training of all of it that nobody asked for.
+    if outcome.evidence.method == "retrain" || outcome.evidence.head_bound.is_some() {
+        return Ok(outcome);
     }
+    let first = outcome.evidence.method.clone();
+    let reached = outcome.evidence.relative_bound;
+    let mut trained = match retrain() {
+        Ok(trained) => trained,
+        Err(Error::Stopped) => return Err(Error::Stopped),
+        // The first result stands, with the claim that its bound allows.
+        Err(error) => {
+            outcome.evidence.reason = Some(format!(
+                "the bound of {reached:.1e} after {first} is above the tolerance of {tolerance:.1e}, and retraining \
+                 failed: {error}"
+            ));
+            return Ok(outcome);
+        }
+    };
+    trained.evidence.tolerance = Some(tolerance);
+    let bound = trained.evidence.relative_bound;
+    if !trained.evidence.tolerance_missed() {
+        trained.evidence.reason = Some(format!(
+            "{first} is within {reached:.1e} of retraining, which is above the tolerance of {tolerance:.1e}"
+        ));
+        return Ok(trained);
+    }
+    // Either is kept for its bound. A bound that is not a number is the worse one.
+    let mut nearer = if bound < reached || reached.is_nan() {
+        trained
+    } else {
+        outcome
+    };
+    nearer.evidence.reason = Some(format!(
+        "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
+         retraining: rounding alone reaches as far"
+    ));
+    Ok(nearer)
 }
 
 impl Model {
@@ -93,11 +73,7 @@ impl Model {
         new: &Rows,
     ) -> Result<Outcome<Self>> {
         let done = outcome.evidence.clone();
-        let judged = Judged {
-            outcome,
-            asked: false,
-        };
-        judged.repaired(|| {
+        repaired(outcome, || {
             let changed = ChangedRows::new(rows, gone, Some(new));
             let held;
             let after: &dyn RowStore = if rows.is_beyond_memory() {
@@ -119,7 +95,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::Evidence;
+    use crate::evidence::{Claim, Evidence};
     use crate::models::request;
     use crate::models::{Recipe, Ridge};
     use crate::rows::Dense;
@@ -139,16 +115,14 @@ mod tests {
         }
     }
 
-    fn judged(asked: bool, outcome: Outcome<Model>, retrained: Result<f64>) -> Result<Evidence> {
+    fn judged(outcome: Outcome<Model>, retrained: Result<f64>) -> Result<Evidence> {
         let retrain = || Ok(left("retrain", Claim::Exact, retrained?));
-        Judged { outcome, asked }
-            .repaired(retrain)
-            .map(|outcome| outcome.evidence)
+        repaired(outcome, retrain).map(|outcome| outcome.evidence)
     }
 
     #[test]
     fn what_is_near_enough_is_left_alone() {
-        let near = judged(true, left("exact", Claim::Exact, 1e-9), Err(Error::NoRows)).unwrap();
+        let near = judged(left("exact", Claim::Exact, 1e-9), Err(Error::NoRows)).unwrap();
         assert_eq!(
             (near.method.as_str(), near.claim()),
             ("exact", Claim::Exact)
@@ -156,10 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_tolerance_is_repaired_by_retraining_whoever_named_it() {
-        for asked in [true, false] {
-            let repaired =
-                judged(asked, left("exact", Claim::Exact, f64::INFINITY), Ok(1e-15)).unwrap();
+    fn a_missed_tolerance_is_repaired_by_retraining_whatever_the_method_promised() {
+        for promise in [Claim::Exact, Claim::Approximate] {
+            let repaired = judged(left("newton", promise, f64::INFINITY), Ok(1e-15)).unwrap();
             assert_eq!(
                 (repaired.method.as_str(), repaired.claim()),
                 ("retrain", Claim::Exact)
@@ -168,25 +141,21 @@ mod tests {
                 repaired
                     .reason
                     .unwrap()
-                    .starts_with("exact is within inf of retraining")
+                    .starts_with("newton is within inf of retraining")
             );
         }
     }
 
     #[test]
-    fn what_cannot_be_repaired_is_refused_if_asked_and_else_kept_as_approximate() {
+    fn the_nearer_of_what_cannot_be_repaired_is_kept_as_approximate() {
         let missed = |first| left("exact", Claim::Exact, first);
-        assert!(matches!(
-            judged(true, missed(1e-5), Ok(1e-6)),
-            Err(Error::Unsupported { method: "auto", .. })
-        ));
         for (first, second, kept) in [
             (1e-5, 1e-6, "retrain"),
             (1e-6, 1e-5, "exact"),
             (f64::NAN, 1e-5, "retrain"),
             (1e-5, f64::NAN, "exact"),
         ] {
-            let kept_evidence = judged(false, missed(first), Ok(second)).unwrap();
+            let kept_evidence = judged(missed(first), Ok(second)).unwrap();
             assert_eq!(
                 (kept_evidence.method.as_str(), kept_evidence.claim()),
                 (kept, Claim::Approximate)
@@ -204,7 +173,7 @@ mod tests {
     #[test]
     fn a_retraining_that_fails_leaves_the_first_result_unless_it_was_stopped() {
         let missed = || left("exact", Claim::Exact, 1e-5);
-        let kept = judged(false, missed(), Err(Error::Overflow)).unwrap();
+        let kept = judged(missed(), Err(Error::Overflow)).unwrap();
         assert_eq!(
             (kept.method.as_str(), kept.claim()),
             ("exact", Claim::Approximate)
@@ -215,25 +184,20 @@ mod tests {
                 .contains("retraining failed: the values are too large")
         );
         assert_eq!(
-            judged(true, missed(), Err(Error::Overflow)).unwrap_err(),
-            Error::Overflow
-        );
-        assert_eq!(
-            judged(false, missed(), Err(Error::Stopped)).unwrap_err(),
+            judged(missed(), Err(Error::Stopped)).unwrap_err(),
             Error::Stopped
         );
     }
 
     #[test]
-    fn only_who_asked_has_a_method_followed_that_promised_no_exactness() {
-        let near = || left("auto", Claim::Approximate, 1e-5);
-        assert_eq!(judged(false, near(), Ok(0.0)).unwrap().method, "auto");
-        assert_eq!(judged(true, near(), Ok(0.0)).unwrap().method, "retrain");
-        // Retraining does not follow retraining.
-        let trained = judged(false, left("retrain", Claim::Exact, 1e-5), Ok(0.0)).unwrap();
-        assert_eq!(
-            (trained.claim(), trained.tolerance_missed()),
-            (Claim::Approximate, true)
-        );
+    fn retraining_follows_neither_itself_nor_the_head_of_a_network() {
+        let mut head = left("exact", Claim::Exact, 1e-5);
+        head.evidence.limit_to_head();
+        for first in [left("retrain", Claim::Exact, 1e-5), head] {
+            let method = first.evidence.method.clone();
+            let kept = judged(first, Ok(0.0)).unwrap();
+            assert!(kept.tolerance_missed());
+            assert_eq!((kept.claim(), kept.method), (Claim::Approximate, method));
+        }
     }
 }

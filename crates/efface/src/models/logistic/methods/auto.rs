@@ -140,7 +140,7 @@ impl Auto {
             match (trained, work.passes) {
                 _ if reached > tolerance => {
                     format!(
-                        "not within {tolerance:.0e}: on these rows even a fresh fit knows itself only to {reached:.0e}"
+                        "not within {tolerance:.0e}: rounding in the model as it was hides the rest, {reached:.0e}"
                     )
                 }
                 (true, _) => {
