@@ -43,7 +43,7 @@ pub(crate) enum OpenState {
 
 /// A request that is not done yet.
 #[derive(Debug, Clone)]
-struct OpenErasure {
+struct TrackedErasure {
     state: OpenState,
     order: ErasureOrder,
 }
@@ -53,7 +53,7 @@ struct OpenErasure {
 #[derive(Default)]
 pub(crate) struct OpenErasures {
     /// By id and target: requests of different tokens about different models may have the same id.
-    open: Mutex<BTreeMap<(String, ErasureTarget), OpenErasure>>,
+    open: Mutex<BTreeMap<(String, ErasureTarget), TrackedErasure>>,
     keys: KeysInUse,
     /// Held by whoever lets a request wait for approval, approves it or takes it back: of an
     /// approval and a withdrawal that come together, one is too late.
@@ -75,7 +75,7 @@ impl OpenErasures {
         self.of_id(id, |open| UsedKey::new(&open.order))
     }
 
-    fn of_id<T>(&self, id: &str, told: impl Fn(&OpenErasure) -> T) -> Vec<T> {
+    fn of_id<T>(&self, id: &str, told: impl Fn(&TrackedErasure) -> T) -> Vec<T> {
         let open = self.lock();
         let from = (id.to_owned(), ErasureTarget::AllModels);
         open.range(from..)
@@ -92,13 +92,13 @@ impl OpenErasures {
             .collect()
     }
 
-    fn get(&self, id: &str, target: &ErasureTarget) -> Option<OpenErasure> {
+    fn get(&self, id: &str, target: &ErasureTarget) -> Option<TrackedErasure> {
         self.lock().get(&(id.to_owned(), target.clone())).cloned()
     }
 
     fn put(&self, state: OpenState, order: ErasureOrder) {
         let name = (order.id.clone(), order.target.clone());
-        self.lock().insert(name, OpenErasure { state, order });
+        self.lock().insert(name, TrackedErasure { state, order });
     }
 
     fn remove(&self, order: &ErasureOrder) {
@@ -106,7 +106,7 @@ impl OpenErasures {
             .remove(&(order.id.clone(), order.target.clone()));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, ErasureTarget), OpenErasure>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, ErasureTarget), TrackedErasure>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,7 +240,7 @@ pub(crate) async fn approve(
     patience: Duration,
 ) -> Result<Submitted, Problem> {
     let turn = state.open.turn.lock().await;
-    let Some(OpenErasure {
+    let Some(TrackedErasure {
         state: OpenState::AwaitingApproval { asked_by },
         mut order,
     }) = state.open.get(id, target)
@@ -270,7 +270,7 @@ pub(crate) async fn withdraw(
 ) -> Result<(), Problem> {
     let _turn = state.open.turn.lock().await;
     match state.open.get(id, target) {
-        Some(OpenErasure {
+        Some(TrackedErasure {
             state: OpenState::AwaitingApproval { .. },
             order,
         }) => {
