@@ -523,13 +523,6 @@ fn methods_of_other_models_are_refused() {
     );
     let foreign = named_method("influence", &[("tolerance", "0.1".into())]);
     assert_eq!(foreign.unwrap_err().kind(), Refused);
-    assert_eq!(
-        ridge
-            .forget(&by_method(&who, &within(1e-300)), &ForgetOptions::default())
-            .unwrap_err()
-            .kind(),
-        Refused
-    );
     let steps = "newton:steps=3".parse().unwrap();
     assert_eq!(
         ridge

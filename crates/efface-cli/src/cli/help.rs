@@ -150,7 +150,7 @@ done nothing, and can be given again; under a --request name it has one effect h
 given.
 
 A result is called exact when its relative bound is at most the tolerance: --tolerance, or else
-the model's own. Where a method that promises as much falls short, the model retrains. If that
+the model's own. A result that falls short is retrained, but for the head of a network. If that
 falls short too, the change is made and called approximate, a warning says what it is bounded by,
 and the command ends with code 8. learn and amend do the same.
 
