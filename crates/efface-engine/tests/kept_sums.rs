@@ -493,6 +493,25 @@ fn damaged_sums_are_told() {
     }
 }
 
+/// A row that leaves with a 0 in a column which was shifted before is no sign of an altered model.
+#[test]
+fn counts_of_shifted_columns_are_upper_bounds() {
+    let bench = Bench::new();
+    // Rows 1 and 2 share the least value that is left when row 0 is gone.
+    let line = |at: i32| format!("r{at},{},{}\n", (at - 1).max(at / 2), 3 * at + at % 4);
+    let lines: String = (0..30).map(line).collect();
+    let mut asked = request(&format!("id,q,price\nlow,-5,1\nr,0,2\n{lines}"), "price");
+    asked.id = Some("id".into());
+    asked.steps.scale = ColumnScale::MinMax;
+    let mut engine = bench.fit("model", &asked);
+    for id in ["low", "r", "r0"] {
+        forget(&mut engine, &[id], &Method::default());
+        for check in engine.verify_rows(None, true).unwrap() {
+            assert!(check.passed, "{id}: {}", check.found);
+        }
+    }
+}
+
 /// Counts and extremes of columns that are not those of the rows are found by reading the rows,
 /// also where the owner of the key signed them.
 #[test]

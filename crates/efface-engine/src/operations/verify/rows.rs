@@ -112,7 +112,7 @@ pub(super) fn against(
     }
     let recipe = &manifest.model.recipe;
     match recipe.family() {
-        Family::Ridge => ridge(open, manifest, tolerance, &rows),
+        Family::Ridge => ridge(open, manifest, tolerance, &rows, encoder.is_some()),
         Family::Logistic | Family::Softmax => {
             let found = model::load(&open.store, manifest).map_err(fault)?;
             let Some(classifier) = found.get::<LogisticModel>() else {
@@ -195,6 +195,7 @@ fn ridge(
     manifest: &Manifest,
     tolerance: f64,
     rows: &FeatureRows<StoreRows<'_>>,
+    may_have_shifted: bool,
 ) -> CheckOutcome {
     let mut model = model::load(&open.store, manifest).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
@@ -221,9 +222,10 @@ fn ridge(
             .accuracy
             .target_spread
             .max(fresh.accuracy.target_spread);
-    // Sums that followed a shift without their rows say of a column that every row may have it.
+    // Sums that followed a shift without their rows count every row for a column, and rows that
+    // leave with a 0 there are not subtracted: such a count is an upper bound.
     let is_supported =
-        |(kept, fresh): (&u64, &u64)| kept == fresh || (*kept == manifest.rows && fresh < kept);
+        |(kept, fresh): (&u64, &u64)| kept == fresh || (may_have_shifted && fresh < kept);
     let supported = kept.support.len() == fresh.support.len()
         && kept.support.iter().zip(&fresh.support).all(is_supported);
     if !supported || a > most_a || b > most_b {
