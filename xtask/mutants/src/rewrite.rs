@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn operators_and_bodies_are_put_behind_a_switch() {
         let text = "fn f(a: u8) -> u8 { a + 1 }\nfn g() -> bool { !true }\n";
-        let sum = mutant(Kind::BinaryOperator, "-", (1, 22));
+        let sum = mutant(Kind::BinaryOperator, "-", (1, 23));
         let not = mutant(Kind::UnaryOperator, "", (2, 18));
         let (mutated, dropped) = apply(text, &[(3, &sum), (4, &not)]).unwrap();
         assert!(dropped.is_empty());

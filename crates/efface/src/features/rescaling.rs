@@ -4,7 +4,7 @@
 use super::feature_map::ColumnMap;
 use super::number_sums::NumberMap;
 use super::schema::FeatureKind;
-use super::{Encoder, FeatureExpansion, FeatureMap};
+use super::{ColumnScale, Encoder, FeatureExpansion, FeatureMap};
 
 /// How a feature changes in every row: x becomes factor·x + offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +48,12 @@ impl FeatureRescale {
 }
 
 impl Encoder {
+    /// Returns true if numeric columns are shifted by numbers that follow from the rows, so that
+    /// sums may have followed a shift without their rows.
+    pub fn shifts_columns(&self) -> bool {
+        self.steps.scale != ColumnScale::None
+    }
+
     /// How all features change from those of `before` to those of `map`, which follows from the
     /// rows that are counted now. None where a row must be read to tell: other words are chosen, a
     /// gap is filled with another number, or the features of a text are divided by their norm, or

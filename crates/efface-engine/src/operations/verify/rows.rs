@@ -1,6 +1,7 @@
 //! The model computed again: its distance bound from what is stored beside it, and sums and bound
 //! from its rows.
 
+use efface::features::Encoder;
 use efface::{Family, Fit, LogisticModel, Model, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, counted, holds};
@@ -112,7 +113,10 @@ pub(super) fn against(
     }
     let recipe = &manifest.model.recipe;
     match recipe.family() {
-        Family::Ridge => ridge(open, manifest, tolerance, &rows, encoder.is_some()),
+        Family::Ridge => {
+            let may_have_shifted = encoder.as_ref().is_some_and(Encoder::shifts_columns);
+            ridge(open, manifest, tolerance, &rows, may_have_shifted)
+        }
         Family::Logistic | Family::Softmax => {
             let found = model::load(&open.store, manifest).map_err(fault)?;
             let Some(classifier) = found.get::<LogisticModel>() else {
