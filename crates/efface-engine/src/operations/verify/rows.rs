@@ -226,10 +226,12 @@ fn ridge(
             .accuracy
             .target_spread
             .max(fresh.accuracy.target_spread);
-    // Sums that followed a shift without their rows count every row for a column, and rows that
-    // leave with a 0 there are not subtracted: such a count is an upper bound.
-    let is_supported =
-        |(kept, fresh): (&u64, &u64)| kept == fresh || (may_have_shifted && fresh < kept);
+    // Sums that were made without their rows count every row for a column. If they followed a shift,
+    // rows that leave later with a 0 there are not subtracted: the count is an upper bound.
+    let is_supported = |(kept, fresh): (&u64, &u64)| {
+        let is_upper_bound = may_have_shifted || *kept == manifest.rows;
+        kept == fresh || (is_upper_bound && fresh < kept)
+    };
     let supported = kept.support.len() == fresh.support.len()
         && kept.support.iter().zip(&fresh.support).all(is_supported);
     if !supported || a > most_a || b > most_b {
